@@ -1,0 +1,119 @@
+// What every source is to the server: something that is opened at a checkpoint, read, and told what
+// is durable.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/encoded_transaction.h"
+#include "proto/position.h"
+#include "tidemark/v1/admin.pb.h"
+#include "tidemark/v1/change.pb.h"
+#include "tidemark/v1/feed.pb.h"
+#include "tidemark/v1/stored.pb.h"
+
+namespace tidemark::capture {
+
+// A schema that later runs name. Comes before the first run that uses it; may come again.
+struct SchemaSeen {
+  v1::TableSchema schema;
+};
+// A whole transaction, small enough to be held in memory.
+struct TransactionRead {
+  EncodedTransaction transaction;
+};
+// A piece of a transaction whose end is not known yet. Handles are unique while the source is open.
+struct LargePart {
+  uint64_t handle = 0;
+  std::vector<EncodedRun> runs;
+};
+// The transaction that the parts of `handle` belong to is committed here. record.changes counts all
+// its changes.
+struct LargeCommitted {
+  uint64_t handle = 0;
+  Position position;
+  v1::CommitRecord record;
+};
+// The parts of `handle` never were.
+struct LargeAborted {
+  uint64_t handle = 0;
+};
+// Rows of the initial snapshot for tables whose rows are kept: runs of OP_READ changes.
+struct SnapshotRows {
+  std::vector<EncodedRun> runs;
+};
+// The initial snapshot is whole: its rows are those of the boundary `position`, behind which the
+// log begins.
+struct SnapshotWhole {
+  Position position;
+};
+
+using SourceEvent = std::variant<SchemaSeen, TransactionRead, LargePart, LargeCommitted,
+                                 LargeAborted, SnapshotRows, SnapshotWhole>;
+
+// What one Read yields, in order. `checkpoint` belongs to all of it and must become durable in the
+// same atomic step; it is absent when nothing was finished. An empty batch means that the deadline
+// passed.
+struct CaptureBatch {
+  std::vector<SourceEvent> events;
+  std::optional<v1::Checkpoint> checkpoint;
+};
+
+// What a source is and promises, for DescribeFeed.
+struct SourceDescription {
+  std::string engine;
+  v1::CompletenessClass completeness = v1::COMPLETENESS_CLASS_UNSPECIFIED;
+  // Publishing may run ahead of the fsync: the source yields again, byte for byte, what was not
+  // confirmed.
+  bool replays_exactly = false;
+};
+
+// Thread rule: one thread calls Open, Read, Confirm and Close; Interrupt, FillStatus, Describe and
+// the native forms are safe from any thread. Errors carry a reason of proto/reason.h; IsRetried
+// tells those that may pass from those that need a person. After an error the source is closed, and
+// may be opened again with the durable checkpoint.
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  // Connects and proves that the source goes on exactly behind `checkpoint`. A checkpoint without a
+  // whole snapshot starts one: the first batch then carries a checkpoint in phase PREPARING, and
+  // only its Confirm lets the source make or replace its objects.
+  virtual absl::Status Open(const v1::Checkpoint& checkpoint, uint32_t generation) = 0;
+
+  // Waits until something arrived or `deadline` passed, drains what is there up to a bound in
+  // bytes, and returns it.
+  virtual absl::StatusOr<CaptureBatch> Read(absl::Time deadline) = 0;
+
+  // Everything up to `durable` is fsynced here. Tells the source when that is due.
+  virtual absl::Status Confirm(const Position& durable) = 0;
+
+  virtual void Close() = 0;
+
+  // Makes a Read (or Open) in progress return soon.
+  virtual void Interrupt() = 0;
+
+  // Sets source_state, detail, lag, slot and snapshot from memory; never waits.
+  virtual void FillStatus(v1::FeedStatus* status) const = 0;
+  virtual SourceDescription Describe() const = 0;
+
+  // The engine's own form of a position, for people.
+  virtual std::string NativeText(const Position& position) const = 0;
+  // InvalidArgument (REQUEST_INVALID) with the accepted form.
+  virtual absl::StatusOr<Position> ParseNative(std::string_view text,
+                                               uint32_t generation) const = 0;
+};
+
+// True for errors that may pass by themselves (unreachable, slot in use, password being rotated,
+// …).
+bool IsRetried(const absl::Status& status);
+
+}  // namespace tidemark::capture

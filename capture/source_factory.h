@@ -1,0 +1,33 @@
+// Makes the source that a feed's configuration names, and checks one without starting it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "capture/source.h"
+#include "tidemark/v1/config.pb.h"
+
+namespace tidemark::capture {
+
+// Something that a source lacks, and what mends it.
+struct Finding {
+  enum class Severity { kOk, kWarning, kError };
+  Severity severity = Severity::kOk;
+  // A reason of proto/reason.h; empty for kOk.
+  std::string reason;
+  // What was found, and where.
+  std::string message;
+  // SQL (or a setting with a restart) that mends it; empty where there is nothing to do.
+  std::string remedy;
+};
+
+// InvalidArgument (CONFIG_INVALID) when no or several engines are set. Does not connect.
+absl::StatusOr<std::unique_ptr<Source>> MakeSource(const v1::FeedConfig& config);
+
+// Connects, looks for every missing privilege and setting, changes nothing. Errors of the check
+// itself (cannot connect) come as a finding too.
+std::vector<Finding> CheckSource(const v1::FeedConfig& config);
+
+}  // namespace tidemark::capture

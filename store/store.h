@@ -1,0 +1,49 @@
+// The store: one RocksDB database that holds every feed of a server. Layout: store/FORMAT.md.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "store/feed_store.h"
+
+namespace rocksdb {
+class Env;
+}
+
+namespace tidemark::store {
+
+struct StoreOptions {
+  std::string path;
+  // Opens without writing, and without taking the lock, for inspection.
+  bool read_only = false;
+  // A feed's fold runs on its own thread; tests switch it off and call FeedStore::FoldOnce.
+  bool fold_in_background = true;
+  // Not owned; null: the process's own. Tests give one that forgets unsynced bytes.
+  rocksdb::Env* env = nullptr;
+};
+
+// Thread rule: OpenFeed and the destructor from one thread, with no reader alive at destruction;
+// everything else from any thread.
+class Store {
+ public:
+  // Reasons: STORE_FORMAT_NEWER, STORE_DAMAGED, STORE_LOCKED, STORE_FULL, STORE_IO. Nothing is
+  // changed when it fails. Removes what a crash left behind (large transactions without a commit
+  // record).
+  static absl::StatusOr<std::unique_ptr<Store>> Open(const StoreOptions& options);
+  virtual ~Store() = default;
+
+  // The feed of that name, made when absent (a new random identity, generation 1). Owned by the
+  // store.
+  virtual absl::StatusOr<FeedStore*> OpenFeed(std::string_view name, std::string_view engine) = 0;
+  // Names of all feeds that the store holds, open or not.
+  virtual absl::StatusOr<std::vector<std::string>> FeedNames() = 0;
+
+  virtual uint64_t DiskBytes() const = 0;
+};
+
+}  // namespace tidemark::store

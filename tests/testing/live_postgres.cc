@@ -1,0 +1,230 @@
+#include "tests/testing/live_postgres.h"
+
+#include <fmt/format.h>
+#include <libpq-fe.h>
+#include <pwd.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "tests/testing/free_port.h"
+#include "tests/testing/wait_until.h"
+
+namespace tidemark::testing {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kInitDeadline{120};
+constexpr seconds kStartDeadline{60};  // Recovery after Kill9 is part of it.
+constexpr seconds kStopDeadline{60};
+constexpr int kMajorVersionMin = 15;
+
+std::string EnvironmentOr(const char* name, const std::string& fallback) {
+  const char* value = getenv(name);
+  return value != nullptr && *value != '\0' ? value : fallback;
+}
+
+absl::StatusOr<std::filesystem::path> FindBinaries() {
+  std::string given = EnvironmentOr("TIDEMARK_POSTGRES_BIN", "");
+  if (!given.empty()) return std::filesystem::path(given);
+  int newest = 0;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/usr/lib/postgresql", ignored)) {
+    int version = atoi(entry.path().filename().c_str());
+    if (std::filesystem::exists(entry.path() / "bin/postgres")) newest = std::max(newest, version);
+  }
+  if (newest < kMajorVersionMin) {
+    return absl::NotFoundError(fmt::format(
+        "no PostgreSQL {} or newer in /usr/lib/postgresql: run deploy/install-packages test",
+        kMajorVersionMin));
+  }
+  return std::filesystem::path(fmt::format("/usr/lib/postgresql/{}/bin", newest));
+}
+
+// PostgreSQL refuses to run as root.
+absl::StatusOr<std::string> FindUser(const std::filesystem::path& scratch) {
+  if (geteuid() != 0) return std::string();
+  std::string user = EnvironmentOr("TIDEMARK_TEST_USER", "tidemark-test");
+  const passwd* entry = getpwnam(user.c_str());
+  if (entry == nullptr) {
+    return absl::NotFoundError(fmt::format(
+        "PostgreSQL does not run as root and there is no user {0}: useradd --system {0}", user));
+  }
+  if (chown(scratch.c_str(), entry->pw_uid, entry->pw_gid) != 0) {
+    return absl::ErrnoToStatus(errno, scratch.string());
+  }
+  return user;
+}
+
+std::string Quoted(const std::string& value) {
+  std::string quoted = "'";
+  for (char c : value) {
+    if (c == '\'') quoted += '\'';
+    quoted += c;
+  }
+  return quoted + "'";
+}
+
+}  // namespace
+
+LivePostgres::LivePostgres(LivePostgresOptions options) : options_(std::move(options)) {}
+
+LivePostgres::~LivePostgres() { Kill9(); }
+
+absl::StatusOr<std::unique_ptr<LivePostgres>> LivePostgres::Create(LivePostgresOptions options) {
+  std::unique_ptr<LivePostgres> postgres(new LivePostgres(std::move(options)));
+  absl::StatusOr<std::filesystem::path> bin_dir = FindBinaries();
+  if (!bin_dir.ok()) return bin_dir.status();
+  postgres->bin_dir_ = *bin_dir;
+  absl::StatusOr<std::string> user = FindUser(postgres->scratch_.path());
+  if (!user.ok()) return user.status();
+  postgres->user_ = *user;
+  postgres->port_ = FreePort();
+  if (absl::Status status = postgres->InitCluster(); !status.ok()) return status;
+  if (absl::Status status = postgres->WriteConfig(); !status.ok()) return status;
+  if (absl::Status status = postgres->Start(); !status.ok()) return status;
+  return postgres;
+}
+
+absl::Status LivePostgres::InitCluster() {
+  ProcessOptions init;
+  init.argv = {bin_dir_ / "initdb",   "--pgdata",        data_dir(),
+               "--username=postgres", "--auth=trust",    "--no-sync",
+               "--no-instructions",   "--encoding=UTF8", "--locale=C.UTF-8"};
+  init.argv.insert(init.argv.end(), options_.initdb_arguments.begin(),
+                   options_.initdb_arguments.end());
+  init.output_dir = scratch_.path();
+  init.name = "initdb";
+  init.user = user_;
+  init.working_dir = scratch_.path();
+  return RunCommand(std::move(init), kInitDeadline).status();
+}
+
+absl::Status LivePostgres::WriteConfig() {
+  std::ofstream config(data_dir() / "postgresql.conf", std::ios::app);
+  config << "listen_addresses = '127.0.0.1'\n"
+         << "port = " << port_ << "\n"
+         << "unix_socket_directories = " << Quoted(scratch_.path()) << "\n"
+         << "wal_level = logical\n"
+         << "max_wal_senders = 20\n"
+         << "max_replication_slots = 20\n"
+         << "max_connections = 100\n"
+         << "shared_buffers = 32MB\n"
+         << "fsync = " << (options_.fsync ? "on" : "off") << "\n"
+         << "log_line_prefix = '%m [%p] '\n"
+         << "log_replication_commands = on\n"
+         << "timezone = 'UTC'\n";
+  for (const auto& [name, value] : options_.settings)
+    config << name << " = " << Quoted(value) << "\n";
+  config.close();
+  if (!config) return absl::InternalError("postgresql.conf could not be written");
+
+  std::ifstream old_rules(data_dir() / "pg_hba.conf");
+  std::ostringstream rest;
+  rest << old_rules.rdbuf();
+  std::ofstream rules(data_dir() / "pg_hba.conf", std::ios::trunc);
+  for (const std::string& line : options_.hba_lines) rules << line << "\n";
+  rules << rest.str();
+  rules.close();
+  return rules ? absl::OkStatus() : absl::InternalError("pg_hba.conf could not be written");
+}
+
+absl::Status LivePostgres::AddSetting(const std::string& name, const std::string& value) {
+  std::ofstream config(data_dir() / "postgresql.conf", std::ios::app);
+  config << name << " = " << Quoted(value) << "\n";
+  config.close();
+  return config ? absl::OkStatus() : absl::InternalError("postgresql.conf could not be written");
+}
+
+absl::Status LivePostgres::Start() {
+  if (IsRunning()) return absl::FailedPreconditionError("PostgreSQL already runs");
+  ProcessOptions server;
+  server.argv = {bin_dir_ / "postgres", "-D", data_dir()};
+  server.output_dir = scratch_.path();
+  server.name = "postgres";
+  server.user = user_;
+  server.working_dir = scratch_.path();
+  absl::StatusOr<std::unique_ptr<Process>> started = Process::Start(std::move(server));
+  if (!started.ok()) return started.status();
+  process_ = std::move(*started);
+  const std::string target = socket_conninfo();
+  ::testing::AssertionResult ready =
+      WaitUntil([&] { return PQping(target.c_str()) == PQPING_OK || !process_->IsRunning(); },
+                kStartDeadline);
+  if (!ready || !process_->IsRunning()) {
+    return absl::UnavailableError("PostgreSQL did not start. " + process_->Diagnostics());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LivePostgres::Stop(StopMode mode) {
+  if (!IsRunning()) return absl::OkStatus();
+  process_->Signal(mode == StopMode::kFast ? SIGINT : SIGQUIT);
+  return process_->WaitForExit(kStopDeadline).status();
+}
+
+absl::Status LivePostgres::Restart(StopMode mode) {
+  if (absl::Status status = Stop(mode); !status.ok()) return status;
+  return Start();
+}
+
+void LivePostgres::Kill9() {
+  if (process_ != nullptr) process_->Kill9();
+}
+
+void LivePostgres::Pause() {
+  if (!IsRunning()) return;
+  process_->Signal(SIGSTOP);  // First, so that it forks no more.
+  for (pid_t child : Descendants(process_->pid())) kill(child, SIGSTOP);
+}
+
+void LivePostgres::Resume() {
+  if (!IsRunning()) return;
+  for (pid_t child : Descendants(process_->pid())) kill(child, SIGCONT);
+  process_->Signal(SIGCONT);
+}
+
+bool LivePostgres::IsRunning() { return process_ != nullptr && process_->IsRunning(); }
+
+std::string LivePostgres::conninfo(const std::string& dbname, const std::string& extra) const {
+  return fmt::format("host=127.0.0.1 port={} user=postgres dbname={} {}", port_, dbname, extra);
+}
+
+std::string LivePostgres::socket_conninfo(const std::string& dbname,
+                                          const std::string& extra) const {
+  return fmt::format("host={} port={} user=postgres dbname={} {}", scratch_.path().string(), port_,
+                     dbname, extra);
+}
+
+std::string LivePostgres::Log() const {
+  std::ifstream file(scratch_ / "postgres.stderr");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+absl::StatusOr<std::unique_ptr<PgSession>> LivePostgres::Connect(const std::string& dbname,
+                                                                 const std::string& extra) const {
+  return PgSession::Connect(conninfo(dbname, extra));
+}
+
+absl::StatusOr<PgRows> LivePostgres::Query(const std::string& sql) {
+  absl::StatusOr<std::unique_ptr<PgSession>> session = Connect();
+  if (!session.ok()) return session.status();
+  return (*session)->Query(sql);
+}
+
+absl::Status LivePostgres::Exec(const std::string& sql) { return Query(sql).status(); }
+
+absl::StatusOr<std::string> LivePostgres::QueryValue(const std::string& sql) {
+  absl::StatusOr<PgRows> rows = Query(sql);
+  if (!rows.ok()) return rows.status();
+  return rows->Value();
+}
+
+}  // namespace tidemark::testing

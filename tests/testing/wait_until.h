@@ -1,0 +1,50 @@
+// Waiting for a condition, never for a time to pass.
+//
+//   EXPECT_TRUE(WaitUntil([&] { return status().state() == LIVE; }, 10s, [&] { return
+//   status().DebugString(); }));
+//
+// The diagnostics are asked for only when the deadline passes, and stand in the failure message.
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+namespace tidemark::testing {
+
+// Sanitizers slow a program several times; a deadline is there to end a hang, not to measure.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr int kDeadlineFactor = 5;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+inline constexpr int kDeadlineFactor = 5;
+#else
+inline constexpr int kDeadlineFactor = 1;
+#endif
+#else
+inline constexpr int kDeadlineFactor = 1;
+#endif
+
+inline constexpr std::chrono::milliseconds kPollInterval{2};
+
+// Calls `condition` on this thread until it is true or `deadline` has passed since the call.
+inline ::testing::AssertionResult WaitUntil(
+    const std::function<bool()>& condition, std::chrono::milliseconds deadline,
+    const std::function<std::string()>& diagnostics = [] { return std::string(); }) {
+  const auto end = std::chrono::steady_clock::now() + deadline * kDeadlineFactor;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= end) {
+      return ::testing::AssertionFailure()
+             << fmt::format("still not true after {} ms: {}", deadline.count() * kDeadlineFactor,
+                            diagnostics());
+    }
+    poll(nullptr, 0, static_cast<int>(kPollInterval.count()));
+  }
+  return ::testing::AssertionSuccess();
+}
+
+}  // namespace tidemark::testing
