@@ -6,8 +6,8 @@
 namespace tidemark::testing {
 
 // No port is given twice to tests that run at the same time: each is drawn from below the kernel's
-// ephemeral range, so that no outgoing connection takes it, and reserved by a file lock that this
-// process holds until it exits. Aborts when none is left. Thread-safe.
+// ephemeral range, so that no outgoing connection takes it, and reserved until this process exits.
+// Aborts when none is left. Thread-safe.
 uint16_t FreePort();
 
 }  // namespace tidemark::testing

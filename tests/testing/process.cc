@@ -229,14 +229,8 @@ void Process::Kill9() {
   int wait_status = 0;
   waitpid(pid_, &wait_status, 0);
   Reap(wait_status);
-  auto any_left = [&] {
-    return std::any_of(family.begin(), family.end(), [](pid_t member) {
-      std::string stat = ReadFrom(fmt::format("/proc/{}/stat", member), 0);
-      size_t end_of_name = stat.rfind(')');
-      return end_of_name != std::string::npos && stat.substr(end_of_name + 2, 1) != "Z";
-    });
-  };
-  (void)WaitUntil([&] { return !any_left(); }, std::chrono::seconds(10));
+  (void)WaitUntil([&] { return std::none_of(family.begin(), family.end(), IsAlive); },
+                  std::chrono::seconds(10));
 }
 
 absl::StatusOr<int> Process::WaitForExit(std::chrono::milliseconds deadline) {
@@ -309,6 +303,12 @@ std::vector<pid_t> Descendants(pid_t pid) {
   }
   found.erase(found.begin());
   return found;
+}
+
+bool IsAlive(pid_t pid) {
+  const std::string stat = ReadFrom(fmt::format("/proc/{}/stat", pid), 0);
+  const size_t end_of_name = stat.rfind(')');  // A name may itself hold spaces and parentheses.
+  return end_of_name != std::string::npos && stat.substr(end_of_name + 2, 1) != "Z";
 }
 
 absl::StatusOr<std::string> RunCommand(ProcessOptions options, std::chrono::milliseconds deadline) {

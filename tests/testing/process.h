@@ -77,6 +77,9 @@ class Process {
 // Living descendants of a process, parents before children.
 std::vector<pid_t> Descendants(pid_t pid);
 
+// False for a zombie, too: an orphan stays one for as long as the machine's init likes.
+bool IsAlive(pid_t pid);
+
 // Runs to its end and returns both outputs joined; a non-zero exit is an error that holds them.
 absl::StatusOr<std::string> RunCommand(ProcessOptions options, std::chrono::milliseconds deadline);
 

@@ -73,7 +73,7 @@ TEST_F(ProcessTest, Kill9TakesGrandchildrenAlong) {
   ASSERT_TRUE(WaitUntil([&] { return !Descendants(process->pid()).empty(); }, 10s));
   pid_t grandchild = Descendants(process->pid()).front();
   process->Kill9();
-  EXPECT_TRUE(WaitUntil([&] { return kill(grandchild, 0) != 0; }, 10s));
+  EXPECT_TRUE(WaitUntil([&] { return !IsAlive(grandchild); }, 10s));
 }
 
 // The owner is killed outright, so only the watchdog can end what it started, stopped or not.
@@ -92,7 +92,7 @@ TEST_F(ProcessTest, ChildrenDieWithTheirOwner) {
   pid_t grandchild = 0;
   std::ifstream(pid_file) >> grandchild;
   ASSERT_GT(grandchild, 0);
-  EXPECT_TRUE(WaitUntil([&] { return kill(grandchild, 0) != 0; }, 10s));
+  EXPECT_TRUE(WaitUntil([&] { return !IsAlive(grandchild); }, 10s));
 }
 
 TEST_F(ProcessTest, RootRunsAChildAsAnotherUser) {
