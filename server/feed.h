@@ -1,0 +1,85 @@
+// What the server knows of one running feed, and how a request finds it by name.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "capture/source.h"
+#include "proto/position.h"
+#include "server/capture_state.h"
+#include "store/cursor.h"
+#include "store/feed_store.h"
+#include "tidemark/v1/admin.pb.h"
+#include "tidemark/v1/config.pb.h"
+#include "tidemark/v1/feed.pb.h"
+
+namespace tidemark {
+
+class TailHub;  // server/tail_hub.h
+
+// Owns the source and the hub of one feed; the store and the cursor keys are lent and outlive it.
+// Thread rule: everything here is safe from any thread, and waits neither for the source nor for
+// the disk, except where store() and source() say otherwise (see the thread rules of FeedStore and
+// Source).
+class Feed {
+ public:
+  struct Parts {
+    v1::FeedConfig config;
+    store::RetentionBounds retention;
+    store::FeedStore* store = nullptr;
+    const store::CursorCodec* cursors = nullptr;
+    std::unique_ptr<capture::Source> source;
+    std::unique_ptr<TailHub> tail;
+  };
+
+  explicit Feed(Parts parts);
+  ~Feed();
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+
+  const std::string& name() const { return parts_.config.name(); }
+  // With every default filled in. Holds secrets: never log it.
+  const v1::FeedConfig& config() const { return parts_.config; }
+  const store::RetentionBounds& retention() const { return parts_.retention; }
+
+  store::FeedStore& store() const { return *parts_.store; }
+  capture::Source& source() const { return *parts_.source; }
+  TailHub& tail() const { return *parts_.tail; }
+  // What the ingest loop reports; it alone writes.
+  CaptureState& capture() { return capture_; }
+  const CaptureState& capture() const { return capture_; }
+
+  std::string Cursor(const Position& boundary) const;
+  // Reasons: those of CursorCodec::Decode. Says nothing of whether the boundary still resumes.
+  absl::StatusOr<Position> DecodeCursor(std::string_view cursor) const;
+
+  // What a stream that delivered everything visible is told: LIVE, SNAPSHOT or SOURCE_DOWN.
+  v1::FeedState StateWhenCaughtUp() const;
+  // The whole status but `streams`, which the stream registry knows.
+  v1::FeedStatus Status() const;
+  // Both forms of a position; without a commit time.
+  v1::PositionStatus Describe(const Position& position) const;
+
+ private:
+  Parts parts_;
+  CaptureState capture_;
+};
+
+// The feeds of a server. Immutable once the server starts; safe from any thread then.
+class FeedDirectory {
+ public:
+  explicit FeedDirectory(std::vector<std::unique_ptr<Feed>> feeds);
+
+  // FEED_UNKNOWN, naming the feeds that there are.
+  absl::StatusOr<Feed*> Find(std::string_view name) const;
+  const std::vector<std::unique_ptr<Feed>>& feeds() const { return feeds_; }
+
+ private:
+  const std::vector<std::unique_ptr<Feed>> feeds_;
+};
+
+}  // namespace tidemark

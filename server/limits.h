@@ -1,0 +1,95 @@
+// Every bound of the server, with its unit in its name, and how they relate. Bounds of the store
+// and of the sources stand in their folders; what a user may set stands in
+// proto/tidemark/v1/config.proto, with its default here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tidemark::limits {
+
+inline constexpr size_t kKiB = size_t{1} << 10;
+inline constexpr size_t kMiB = size_t{1} << 20;
+
+// Messages. Default channel settings take 4 MiB; no message of ours comes near.
+inline constexpr size_t message_bytes_max = 3 * kMiB + 512 * kKiB;
+// Cut a message here; what stands alone (one run, one value part) may pass it.
+inline constexpr size_t message_bytes_target = 1 * kMiB;
+// A client may ask for smaller messages, but not smaller than this.
+inline constexpr size_t message_bytes_min = 64 * kKiB;
+// Small transactions are packed into one Batch up to this.
+inline constexpr size_t batch_bytes_target = 64 * kKiB;
+inline constexpr size_t request_bytes_max = 1 * kMiB;
+inline constexpr size_t filter_entries_max = 10'000;
+inline constexpr size_t label_bytes_max = 128;
+static_assert(message_bytes_max < 4 * kMiB);
+static_assert(message_bytes_min <= batch_bytes_target);
+static_assert(batch_bytes_target <= message_bytes_target);
+static_assert(2 * message_bytes_target <= message_bytes_max);
+
+// Streams.
+inline constexpr size_t streams_max = 2'000;
+static_assert(streams_max >= 1'000);
+// Encoded bytes that wait for one reader, beside the message that gRPC holds.
+inline constexpr size_t reader_backlog_bytes_max = 2 * message_bytes_max;
+// Newest encoded transactions of one feed, shared by all readers that are near the head.
+inline constexpr size_t ring_bytes_max = 16 * kMiB;
+inline constexpr size_t ring_transactions_max = 65'536;
+static_assert(ring_bytes_max >= 2 * message_bytes_max);
+
+// Time between Progress records while nothing else is sent.
+inline constexpr int64_t progress_period_default_ms = 5'000;
+inline constexpr int64_t progress_period_min_ms = 100;
+inline constexpr int64_t progress_period_max_ms = 300'000;
+// Opened.longest_silence is this many progress periods, and at least the minimum.
+inline constexpr int64_t longest_silence_periods = 3;
+inline constexpr int64_t longest_silence_min_ms = 15'000;
+static_assert(longest_silence_min_ms >= longest_silence_periods * progress_period_default_ms);
+// A client that takes nothing for this long, while something is ready, is ended with
+// CLIENT_STALLED.
+inline constexpr int64_t client_stall_max_ms = 30 * 60'000;
+// How often the rows, the log and the queue of a reader that works through the store may hold a
+// pool thread.
+inline constexpr size_t delivery_slice_bytes_max = 4 * kMiB;
+inline constexpr size_t delivery_threads = 2;
+
+// Unary reads.
+inline constexpr size_t read_page_bytes_max = message_bytes_target;
+inline constexpr int64_t read_wait_max_ms = 60'000;
+
+// Ingest. An idle Read returns after this, so that the loop looks at its stop flag and at the
+// source's progress.
+inline constexpr int64_t read_wait_idle_max_ms = 1'000;
+// Waits between attempts at a source that failed: doubled from the first to the longest, each cut
+// by a random share.
+inline constexpr int64_t retry_wait_first_ms = 200;
+inline constexpr int64_t retry_wait_longest_ms = 30'000;
+static_assert(retry_wait_first_ms < retry_wait_longest_ms);
+// A store that is full is tried again this often.
+inline constexpr int64_t store_full_wait_ms = 2'000;
+
+// Retention.
+inline constexpr int64_t retention_period_ms = 10'000;
+inline constexpr int64_t retention_age_default_s = int64_t{7} * 24 * 3'600;
+inline constexpr uint64_t retention_bytes_default = uint64_t{10} << 30;
+
+// Stopping.
+inline constexpr int64_t drain_timeout_default_ms = 10'000;
+inline constexpr int64_t drain_timeout_max_ms = 600'000;
+
+// gRPC. A peer that does not answer a keepalive ping is gone.
+inline constexpr int keepalive_time_ms = 30'000;
+inline constexpr int keepalive_timeout_ms = 10'000;
+// Clients may ping this often without being sent away.
+inline constexpr int keepalive_client_min_ms = 5'000;
+
+// Configuration.
+inline constexpr size_t config_file_bytes_max = 1 * kMiB;
+inline constexpr size_t config_depth_max = 16;
+inline constexpr size_t config_nodes_max = 100'000;
+inline constexpr size_t config_errors_max = 100;
+inline constexpr size_t feeds_max = 256;
+inline constexpr size_t feed_name_bytes_max = 63;
+inline constexpr size_t secret_file_bytes_max = 64 * kKiB;
+
+}  // namespace tidemark::limits
