@@ -57,6 +57,8 @@ inline constexpr std::string_view kStoreDamaged = "STORE_DAMAGED";
 inline constexpr std::string_view kStoreLocked = "STORE_LOCKED";
 inline constexpr std::string_view kStoreFull = "STORE_FULL";
 inline constexpr std::string_view kStoreIo = "STORE_IO";
+inline constexpr std::string_view kFoldBehind =
+    "FOLD_BEHIND";  // (R) UNAVAILABLE: the log's tail that is not yet folded is at its bound
 inline constexpr std::string_view kIdentityUnusable =
     "IDENTITY_UNUSABLE";  // FAILED_PRECONDITION: no row can be keyed by it
 // Configuration.

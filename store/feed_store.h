@@ -55,8 +55,9 @@ class FeedStore {
   // Writing (capture's thread).
 
   // Written to the log, so that it survives kill -9; not yet synced. `checkpoint` is in the same
-  // atomic step.
-  virtual absl::Status Append(AppendBatch batch) = 0;
+  // atomic step. UNAVAILABLE with FOLD_BEHIND when the unfolded tail is full: the same batch may be
+  // given again, after Append has waited a little itself.
+  virtual absl::Status Append(const AppendBatch& batch) = 0;
   // Parts of a large transaction, under a prefix that no reader sees until a SpooledCommit names
   // the handle.
   virtual absl::Status SpoolParts(uint64_t handle, const std::vector<v1::TableSchema>& schemas,

@@ -23,9 +23,8 @@ struct StoredRun {
   bool last_of_transaction = false;
 };
 
-// Owned by one thread at a time; holds an iterator, so keep it no longer than a stream reads. Skips
-// nothing: positions below the feed's floor fail with CURSOR_EXPIRED rather than jump over what was
-// trimmed.
+// Owned by one thread at a time; must not outlive the store. Skips nothing: positions below the
+// feed's floor fail with CURSOR_EXPIRED rather than jump over what was trimmed.
 class LogReader {
  public:
   virtual ~LogReader() = default;
@@ -35,6 +34,11 @@ class LogReader {
 
   // Leaves the current transaction: the next run is the first of the transaction behind it.
   virtual void SkipTransaction() = 0;
+
+  // Lets go of the memory and the files that a half-read log pins; Next goes on where it stood. To
+  // be called whenever the owner stops reading for a while (a subscriber that does not drain).
+  // After Next returned false nothing is pinned anyway.
+  virtual void Rest() = 0;
 };
 
 }  // namespace tidemark::store
