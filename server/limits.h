@@ -15,16 +15,19 @@ inline constexpr size_t kMiB = size_t{1} << 20;
 inline constexpr size_t message_bytes_max = 3 * kMiB + 512 * kKiB;
 // Cut a message here; what stands alone (one run, one value part) may pass it.
 inline constexpr size_t message_bytes_target = 1 * kMiB;
-// A client may ask for smaller messages, but not smaller than this.
-inline constexpr size_t message_bytes_min = 64 * kKiB;
+// A client may ask for smaller messages, but not smaller than this: what stands alone has to fit.
+inline constexpr size_t message_bytes_min = message_bytes_target + 128 * kKiB;
 // Small transactions are packed into one Batch up to this.
 inline constexpr size_t batch_bytes_target = 64 * kKiB;
+// What waits already is packed up to this.
+inline constexpr size_t page_bytes_target = 256 * kKiB;
 inline constexpr size_t request_bytes_max = 1 * kMiB;
 inline constexpr size_t filter_entries_max = 10'000;
 inline constexpr size_t label_bytes_max = 128;
 static_assert(message_bytes_max < 4 * kMiB);
-static_assert(message_bytes_min <= batch_bytes_target);
-static_assert(batch_bytes_target <= message_bytes_target);
+static_assert(message_bytes_min < message_bytes_max);
+static_assert(batch_bytes_target <= page_bytes_target);
+static_assert(page_bytes_target <= message_bytes_target);
 static_assert(2 * message_bytes_target <= message_bytes_max);
 
 // Streams.
