@@ -13,7 +13,7 @@
 
 #include "proto/reason.h"
 #include "store/cursor.h"
-#include "testing/scratch_dir.h"
+#include "tests/testing/scratch_dir.h"
 
 namespace tidemark::store {
 namespace {
