@@ -37,6 +37,8 @@ void AppendText(ValueTag tag, std::string_view text, std::string* out);
 void AppendJson(ValueTag tag, std::string_view text, std::string* out);
 void AppendTemporal(ValueTag tag, std::string_view text, std::string* out);
 void AppendBinary(ValueTag tag, std::string_view bytes, std::string* out);
+// Room for `size` bytes, which the caller writes before anything else is appended.
+char* AppendBinaryRoom(ValueTag tag, size_t size, std::string* out);
 // Stands in for a Value of `size_bytes` serialized bytes that follow in parts.
 void AppendInParts(ValueTag tag, uint64_t size_bytes, std::string* out);
 

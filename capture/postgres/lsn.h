@@ -22,4 +22,9 @@ absl::StatusOr<Lsn> ParseLsn(std::string_view text);
 // PostgreSQL counts microseconds from 2000-01-01 UTC, everybody else from 1970-01-01.
 inline constexpr int64_t kPostgresEpochUnixMicros = 946'684'800'000'000;
 
+// A time as it stands on the wire. Wraps rather than overflows: a broken peer may send anything.
+constexpr int64_t UnixMicros(uint64_t postgres_micros) {
+  return static_cast<int64_t>(postgres_micros + uint64_t{kPostgresEpochUnixMicros});
+}
+
 }  // namespace tidemark::capture::postgres

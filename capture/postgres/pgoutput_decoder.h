@@ -159,8 +159,9 @@ class PgoutputDecoder {
   absl::StatusOr<PgoutputMessage> DecodeUpdate(ByteReader& reader);
   absl::StatusOr<PgoutputMessage> DecodeDelete(ByteReader& reader);
   absl::StatusOr<PgoutputMessage> DecodeTruncate(ByteReader& reader);
-  absl::StatusOr<PgoutputMessage> DecodeLogicalMessage(ByteReader& reader);
-  absl::StatusOr<uint32_t> ReadSegmentXid(ByteReader& reader);
+  absl::StatusOr<PgoutputMessage> DecodeLogicalMessage(ByteReader& reader) const;
+  absl::StatusOr<PgoutputMessage> DecodeType(ByteReader& reader) const;
+  absl::StatusOr<uint32_t> ReadSegmentXid(ByteReader& reader) const;
   absl::Status Move(uint8_t type, const PgoutputMessage& message, const ByteReader& reader);
 
   Place place_ = Place::kBetween;

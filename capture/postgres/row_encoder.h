@@ -14,6 +14,7 @@
 #include "capture/postgres/pgoutput_decoder.h"
 #include "capture/postgres/type_catalog.h"
 #include "capture/transaction_builder.h"
+#include "capture/value_writer.h"
 
 namespace tidemark::capture::postgres {
 

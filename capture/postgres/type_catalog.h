@@ -82,7 +82,7 @@ class TypeCatalog {
  public:
   static constexpr int kTypeDepthMax = 16;
 
-  // Replaces what was known under that OID. A built-in type stays what it is. Resolved types keep
+  // Replaces what was added under that OID. A built-in type stays what it is. Resolved types keep
   // the old meaning: resolve again after the last Add.
   void Add(TypeInfo type);
   // Forgets every type that was added.
@@ -103,6 +103,9 @@ class TypeCatalog {
 
  private:
   std::shared_ptr<const ValueType> ResolveAt(uint32_t oid, int depth) const;
+  static std::shared_ptr<const ValueType> ListOf(std::shared_ptr<const ValueType> element,
+                                                 char delimiter);
+  char DelimiterOf(uint32_t oid) const;
 
   absl::flat_hash_map<uint32_t, TypeInfo> types_;
   mutable absl::flat_hash_map<uint32_t, std::shared_ptr<const ValueType>> resolved_;
