@@ -3,54 +3,63 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "proto/position.h"
 #include "tidemark/v1/admin.pb.h"
 
 namespace tidemark {
 
+// How the loop stands to its source.
+enum class CapturePhase {
+  // Not begun.
+  kStarting,
+  // The source is open, or being opened: it knows its own state.
+  kRunning,
+  // Waits to try again after an error that may pass.
+  kWaiting,
+  // Ended by an error that needs a person.
+  kFailed,
+  // Ended because the server stops.
+  kStopped,
+};
+
+// What one append made visible.
+struct Appended {
+  uint64_t transactions = 0;
+  uint64_t changes = 0;
+  // Newest transaction, where there is one.
+  std::optional<Position> newest;
+  int64_t newest_commit_time_us = 0;
+};
+
 // Thread rule: written by the ingest loop, read from any thread; no call waits for I/O.
 class CaptureState {
  public:
-  // How the loop stands to its source.
-  enum class Phase {
-    // Open or being opened: the source itself knows the state.
-    kRunning,
-    // Waits to try again after an error that may pass.
-    kWaiting,
-    // Stopped by an error that needs a person.
-    kFailed,
-    // Ended because the server stops.
-    kStopped,
-  };
-
-  // An error that is tried again for the `attempts`th time in a row, or one that is not.
+  void Running();
+  // `attempts` failures in a row so far.
   void Retrying(const absl::Status& error, uint32_t attempts, absl::Time now);
   void Failed(const absl::Status& error, absl::Time now);
-  // The loop is at its source (again). The last error stays visible until something was captured.
-  void Running();
-  // The source answered: no error stands any more.
-  void Healthy();
   void Stopped();
+  // Something was read: the last error is over, and no longer shown.
+  void Healthy();
+  void Count(const Appended& appended);
 
-  // What one append made visible.
-  void Count(uint64_t transactions, uint64_t changes, int64_t newest_commit_time_us);
-
-  Phase phase() const;
-  // Overrides what the source said of itself where the loop knows better, and adds the rest.
+  CapturePhase phase() const;
+  // Sets last_error and the counts, and source_state and detail where the loop knows better than
+  // the source.
   void Fill(v1::FeedStatus* status) const;
+  // Commit time of `position`, if that is the newest transaction captured since the start.
+  std::optional<int64_t> CommitTimeUs(const Position& position) const;
 
  private:
-  void SetError(const absl::Status& error, bool retried, uint32_t attempts, absl::Time now);
-
   mutable std::mutex mutex_;
-  Phase phase_ = Phase::kRunning;
-  bool has_error_ = false;
-  v1::StatusError error_;
-  uint64_t transactions_ = 0;
-  uint64_t changes_ = 0;
-  int64_t newest_commit_time_us_ = 0;
+  CapturePhase phase_ = CapturePhase::kStarting;
+  std::optional<v1::StatusError> error_;
+  // Appended since the start; the two of the newest transaction are those of the last that had one.
+  Appended total_;
 };
 
 }  // namespace tidemark

@@ -71,6 +71,9 @@ static_assert(retry_wait_first_ms < retry_wait_longest_ms);
 // A store that is full is tried again this often.
 inline constexpr int64_t store_full_wait_ms = 2'000;
 
+// How often gRPC health is brought up to date.
+inline constexpr int64_t health_period_ms = 500;
+
 // Retention.
 inline constexpr int64_t retention_period_ms = 10'000;
 inline constexpr int64_t retention_age_default_s = int64_t{7} * 24 * 3'600;
@@ -79,6 +82,14 @@ inline constexpr uint64_t retention_bytes_default = uint64_t{10} << 30;
 // Stopping.
 inline constexpr int64_t drain_timeout_default_ms = 10'000;
 inline constexpr int64_t drain_timeout_max_ms = 600'000;
+
+// How long a source may take to let go of its thread after the drain; then the process ends anyway,
+// which costs nothing but a reconnect.
+inline constexpr int64_t source_stop_max_ms = 5'000;
+// How long calls in progress may take to end after the drain.
+inline constexpr int64_t calls_stop_max_ms = 2'000;
+// Clients are asked to come back this long after a drain.
+inline constexpr int64_t drain_retry_after_ms = 1'000;
 
 // gRPC. A peer that does not answer a keepalive ping is gone.
 inline constexpr int keepalive_time_ms = 30'000;

@@ -1,0 +1,68 @@
+#include "server/admin_service.h"
+
+#include <utility>
+
+#include "server/error_status.h"
+
+namespace tidemark {
+namespace {
+
+grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context, const grpc::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(status);
+  return reactor;
+}
+
+template <typename Response>
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context,
+                                 absl::StatusOr<Response> answer, Response* response) {
+  if (answer.ok()) *response = *std::move(answer);
+  return Finish(context, ToGrpcStatus(answer.status()));
+}
+
+// A stream that ends before it begins.
+class UnsupportedVerify final : public grpc::ServerWriteReactor<v1::VerifyResponse> {
+ public:
+  UnsupportedVerify() { Finish(Unsupported("FeedAdmin.Verify")); }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace
+
+grpc::ServerUnaryReactor* AdminService::GetStatus(grpc::CallbackServerContext* context,
+                                                  const v1::GetStatusRequest* request,
+                                                  v1::GetStatusResponse* response) {
+  return Answer(context, report_.Get(request->feed()), response);
+}
+
+grpc::ServerUnaryReactor* AdminService::ListStreams(grpc::CallbackServerContext* context,
+                                                    const v1::ListStreamsRequest* request,
+                                                    v1::ListStreamsResponse* response) {
+  return Answer(context, report_.ListStreams(request->feed()), response);
+}
+
+grpc::ServerWriteReactor<v1::VerifyResponse>* AdminService::Verify(grpc::CallbackServerContext*,
+                                                                   const v1::VerifyRequest*) {
+  return new UnsupportedVerify();
+}
+
+// The rest of the contract, one line a call.
+#define TIDEMARK_UNSUPPORTED(call)                                                              \
+  grpc::ServerUnaryReactor* AdminService::call(grpc::CallbackServerContext* context,            \
+                                               const v1::call##Request*, v1::call##Response*) { \
+    return Finish(context, Unsupported("FeedAdmin." #call));                                    \
+  }
+TIDEMARK_UNSUPPORTED(PauseFeed)
+TIDEMARK_UNSUPPORTED(ResumeFeed)
+TIDEMARK_UNSUPPORTED(StopAt)
+TIDEMARK_UNSUPPORTED(AddTable)
+TIDEMARK_UNSUPPORTED(RemoveTable)
+TIDEMARK_UNSUPPORTED(StartSnapshot)
+TIDEMARK_UNSUPPORTED(Recover)
+TIDEMARK_UNSUPPORTED(MigrateFeed)
+TIDEMARK_UNSUPPORTED(DropFeed)
+TIDEMARK_UNSUPPORTED(EndStream)
+TIDEMARK_UNSUPPORTED(Drain)
+#undef TIDEMARK_UNSUPPORTED
+
+}  // namespace tidemark

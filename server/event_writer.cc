@@ -1,0 +1,118 @@
+#include "server/event_writer.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+namespace tidemark {
+namespace {
+
+void CountTransaction(const Position& position, const v1::CommitRecord& record,
+                      Appended* appended) {
+  ++appended->transactions;
+  appended->changes += record.changes();
+  if (appended->newest && position < *appended->newest) return;
+  appended->newest = position;
+  appended->newest_commit_time_us = record.commit_time_us();
+}
+
+Appended Summary(const store::AppendBatch& batch) {
+  Appended appended;
+  for (const auto& transaction : batch.transactions) {
+    CountTransaction(transaction.position, transaction.record, &appended);
+  }
+  for (const auto& spooled : batch.spooled) {
+    CountTransaction(spooled.position, spooled.record, &appended);
+  }
+  return appended;
+}
+
+bool BeginsSnapshot(const capture::CaptureBatch& batch) {
+  return batch.checkpoint && batch.checkpoint->snapshot_phase() == v1::SNAPSHOT_PHASE_PREPARING;
+}
+
+}  // namespace
+
+absl::Status EventWriter::Reset() {
+  next_ = {};
+  schemas_with_snapshot_ = 0;
+  while (!open_.empty()) {
+    if (auto status = store_.AbortSpool(*open_.begin()); !status.ok()) return status;
+    open_.erase(open_.begin());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<WrittenBatch> EventWriter::Write(capture::CaptureBatch batch) {
+  if (BeginsSnapshot(batch)) {
+    if (auto status = store_.BeginSnapshot(); !status.ok()) return status;
+    schemas_with_snapshot_ = 0;
+  }
+  for (auto& event : batch.events) {
+    auto status = std::visit([this](auto& kind) { return On(std::move(kind)); }, event);
+    if (!status.ok()) return status;
+  }
+  if (!batch.checkpoint) return WrittenBatch{};
+  next_.checkpoint = std::move(batch.checkpoint);
+  return Append();
+}
+
+absl::StatusOr<WrittenBatch> EventWriter::Append() {
+  WrittenBatch written;
+  written.appended = Summary(next_);
+  written.chunks = tail_.Prepare(next_);
+  written.visible = true;
+  // Empty while a snapshot is being prepared: nothing was captured yet.
+  written.checkpoint = Position::FromBytes(next_.checkpoint->position()).value_or(Position());
+  std::vector<uint64_t> committed;
+  for (const auto& spooled : next_.spooled) committed.push_back(spooled.handle);
+  schemas_with_snapshot_ = 0;
+  if (auto status = store_.Append(std::exchange(next_, {})); !status.ok()) return status;
+  // Only now: had it failed, their parts would be left over.
+  for (const uint64_t handle : committed) open_.erase(handle);
+  return written;
+}
+
+absl::Status EventWriter::On(capture::SchemaSeen event) {
+  // Kept until an Append has it, whichever writes come before: a spool may be aborted, and its
+  // schemas with it.
+  next_.schemas.push_back(std::move(event.schema));
+  return absl::OkStatus();
+}
+
+absl::Status EventWriter::On(capture::TransactionRead event) {
+  next_.transactions.push_back(std::move(event.transaction));
+  return absl::OkStatus();
+}
+
+absl::Status EventWriter::On(capture::LargePart event) {
+  open_.insert(event.handle);
+  return store_.SpoolParts(event.handle, next_.schemas, event.runs);
+}
+
+absl::Status EventWriter::On(capture::LargeCommitted event) {
+  next_.spooled.push_back({event.handle, event.position, std::move(event.record)});
+  return absl::OkStatus();
+}
+
+absl::Status EventWriter::On(capture::LargeAborted event) {
+  if (auto status = store_.AbortSpool(event.handle); !status.ok()) return status;
+  open_.erase(event.handle);
+  return absl::OkStatus();
+}
+
+absl::Status EventWriter::On(capture::SnapshotRows event) {
+  // Tables may be many and batches many more: each schema is given once.
+  const std::vector<v1::TableSchema> fresh(next_.schemas.begin() + schemas_with_snapshot_,
+                                           next_.schemas.end());
+  if (auto status = store_.AddSnapshotRows(fresh, event.runs); !status.ok()) return status;
+  schemas_with_snapshot_ = next_.schemas.size();
+  return absl::OkStatus();
+}
+
+absl::Status EventWriter::On(capture::SnapshotWhole event) {
+  next_.snapshot_whole = event.position;
+  return absl::OkStatus();
+}
+
+}  // namespace tidemark

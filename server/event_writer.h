@@ -1,0 +1,66 @@
+// Turns what a source read into writes of the store. The only place, with the ingest loop, where
+// capture meets the store.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "capture/source.h"
+#include "server/capture_state.h"
+#include "server/tail_hub.h"
+#include "store/feed_store.h"
+
+namespace tidemark {
+
+// What one batch put into the store.
+struct WrittenBatch {
+  Appended appended;
+  // For TailHub::Publish.
+  std::vector<std::shared_ptr<const TailChunk>> chunks;
+  // What the source may be told once all of it is synced.
+  Position checkpoint;
+  // False: nothing became visible (parts of a large transaction, rows of a snapshot), so there is
+  // nothing to publish, to sync or to confirm.
+  bool visible = false;
+};
+
+// Thread rule: belongs to the thread of the ingest loop. Store and hub are lent.
+class EventWriter {
+ public:
+  EventWriter(store::FeedStore& store, const TailHub& tail) : store_(store), tail_(tail) {}
+
+  // Before a source is opened: forgets what its last connection left half written, whose handles
+  // the next one may use again.
+  absl::Status Reset();
+
+  // Everything that becomes visible does so in one atomic step, with the batch's checkpoint. After
+  // an error nothing of it is visible; the source has to be opened again.
+  absl::StatusOr<WrittenBatch> Write(capture::CaptureBatch batch);
+
+ private:
+  // One per kind of event, called in the order of the batch.
+  absl::Status On(capture::SchemaSeen event);
+  absl::Status On(capture::TransactionRead event);
+  absl::Status On(capture::LargePart event);
+  absl::Status On(capture::LargeCommitted event);
+  absl::Status On(capture::LargeAborted event);
+  absl::Status On(capture::SnapshotRows event);
+  absl::Status On(capture::SnapshotWhole event);
+
+  absl::StatusOr<WrittenBatch> Append();
+
+  store::FeedStore& store_;
+  const TailHub& tail_;
+  // Collects what the next Append makes visible.
+  store::AppendBatch next_;
+  // Large transactions with parts in the store and no end yet.
+  std::set<uint64_t> open_;
+  // How many of next_.schemas went to the store with snapshot rows already.
+  size_t schemas_with_snapshot_ = 0;
+};
+
+}  // namespace tidemark

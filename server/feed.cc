@@ -1,0 +1,98 @@
+#include "server/feed.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/reason.h"
+#include "server/tail_hub.h"
+#include "server/timestamps.h"
+
+namespace tidemark {
+
+Feed::Feed(Parts parts) : parts_(std::move(parts)) {}
+Feed::~Feed() = default;
+
+std::string Feed::Cursor(const Position& boundary) const {
+  return parts_.cursors->Encode(store().record().identity(), boundary);
+}
+
+absl::StatusOr<Position> Feed::DecodeCursor(std::string_view cursor) const {
+  return parts_.cursors->Decode(cursor, store().record().identity());
+}
+
+v1::FeedState Feed::StateWhenCaughtUp() const {
+  if (capture_.phase() != CapturePhase::kRunning) return v1::FEED_STATE_SOURCE_DOWN;
+  v1::FeedStatus status;
+  source().FillStatus(&status);
+  switch (status.source_state()) {
+    case v1::SOURCE_STATE_STREAMING:
+    case v1::SOURCE_STATE_FINISHED:
+      return v1::FEED_STATE_LIVE;
+    case v1::SOURCE_STATE_WAITING:
+    case v1::SOURCE_STATE_SNAPSHOT:
+      return v1::FEED_STATE_SNAPSHOT;
+    default:
+      return v1::FEED_STATE_SOURCE_DOWN;
+  }
+}
+
+v1::PositionStatus Feed::Describe(const Position& position) const {
+  v1::PositionStatus described;
+  described.set_position(position.Text());
+  described.set_native_position(source().NativeText(position));
+  return described;
+}
+
+v1::FeedStatus Feed::Status() const {
+  v1::FeedStatus status;
+  // The loop overrides what the source says of itself, so it comes second.
+  source().FillStatus(&status);
+  capture_.Fill(&status);
+  const store::FeedStore& store = this->store();
+  status.set_feed(name());
+  status.set_engine(store.record().engine());
+  status.set_generation(store.record().generation());
+  status.set_log_bytes(store.log_bytes());
+
+  const auto set = [this](const Position& position, v1::PositionStatus* out) {
+    *out = Describe(position);
+    const auto commit_time_us = capture_.CommitTimeUs(position);
+    if (commit_time_us)
+      *out->mutable_commit_time() = ToTimestamp(absl::FromUnixMicros(*commit_time_us));
+  };
+  const v1::Checkpoint checkpoint = store.checkpoint();
+  if (auto position = Position::FromBytes(checkpoint.position()); position.ok()) {
+    set(*position, status.mutable_checkpoint());
+  }
+  if (store.snapshot_whole()) {
+    set(store.head(), status.mutable_head());
+    set(store.head(), status.mutable_progress());
+    set(store.floor(), status.mutable_floor());
+    set(store.folded(), status.mutable_folded());
+    if (const int64_t floor_us = store.floor_commit_time_us(); floor_us != 0) {
+      *status.mutable_floor()->mutable_commit_time() = ToTimestamp(absl::FromUnixMicros(floor_us));
+    }
+  }
+  if (const absl::Status fold = store.fold_status(); !fold.ok() && !status.has_last_error()) {
+    status.mutable_last_error()->set_reason(ReasonOf(fold));
+    status.mutable_last_error()->set_message(absl::StrCat("rows fall behind: ", fold.message()));
+  }
+  return status;
+}
+
+FeedDirectory::FeedDirectory(std::vector<std::unique_ptr<Feed>> feeds) : feeds_(std::move(feeds)) {}
+
+absl::StatusOr<Feed*> FeedDirectory::Find(std::string_view name) const {
+  for (const auto& feed : feeds_) {
+    if (feed->name() == name) return feed.get();
+  }
+  const std::string known = absl::StrJoin(
+      feeds_, ", ", [](std::string* out, const auto& feed) { absl::StrAppend(out, feed->name()); });
+  return ErrorWithReason(
+      absl::StatusCode::kNotFound, reason::kFeedUnknown,
+      absl::StrCat("this server has no feed \"", std::string(name), "\"; it has: ", known),
+      {{"feed", std::string(name)}, {"feeds", known}});
+}
+
+}  // namespace tidemark

@@ -1,0 +1,29 @@
+#include "server/health.h"
+
+#include "server/limits.h"
+
+namespace tidemark {
+
+bool IsServing(const Feed& feed) {
+  return feed.store().snapshot_whole() && feed.capture().phase() != CapturePhase::kFailed;
+}
+
+HealthReporter::HealthReporter(const FeedDirectory& feeds,
+                               grpc::HealthCheckServiceInterface& health)
+    : feeds_(feeds),
+      health_(health),
+      task_(absl::Milliseconds(limits::health_period_ms), [this] { Update(); }) {}
+
+void HealthReporter::Update() {
+  if (draining_) return;
+  for (const auto& feed : feeds_.feeds()) health_.SetServingStatus(feed->name(), IsServing(*feed));
+  health_.SetServingStatus("", true);
+}
+
+void HealthReporter::Drain() {
+  draining_ = true;
+  // Holds from here on, whatever an update in progress still sets.
+  health_.Shutdown();
+}
+
+}  // namespace tidemark

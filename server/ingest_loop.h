@@ -1,0 +1,68 @@
+// The product: the one loop that carries a source's transactions into the store and to the readers.
+//
+//   read → append → publish → sync → confirm        where the source yields again, byte for byte,
+//                                                   what was not confirmed
+//   read → append → sync → publish → confirm        everywhere else
+//
+// Append survives kill -9, sync survives power loss; only what is synced is confirmed.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <random>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/event_log.h"
+#include "server/event_writer.h"
+#include "server/feed.h"
+
+namespace tidemark {
+
+// Points at which a crash matters: each is reached when its step is done.
+enum class IngestStep { kRead, kAppended, kPublished, kSynced, kConfirmed };
+
+// Called by the loop's thread at every step. An error ends the loop right there, as a crash would:
+// nothing more is written, published, synced or confirmed.
+using IngestObserver = std::function<absl::Status(IngestStep)>;
+
+// Thread rule: Run on a thread of its own; Stop from any thread. The feed and the log are lent.
+class IngestLoop {
+ public:
+  IngestLoop(Feed& feed, EventLog& log, IngestObserver observer = nullptr);
+
+  // Until Stop, or until an error needs a person (CapturePhase::kFailed).
+  void Run();
+  // Makes Run return soon: at once when it waits, else when the source returns. May be repeated.
+  void Stop();
+
+ private:
+  // From opening the source to the error that ends its connection; OK when stopped.
+  absl::Status Follow();
+  absl::Status Open();
+  absl::Status Ingest(capture::CaptureBatch batch);
+  void Publish(WrittenBatch written);
+  absl::Status Observe(IngestStep step);
+
+  bool stopping() const;
+  // What an error does: true when the source is to be opened again.
+  bool WaitToRetry(const absl::Status& error);
+
+  Feed& feed_;
+  EventLog& log_;
+  const IngestObserver observer_;
+  const bool publishes_before_sync_;
+  EventWriter writer_;
+  uint32_t failures_ = 0;
+  std::mt19937_64 random_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable stop_requested_;
+  bool stopping_ = false;
+  // The observer's error: the loop is dead.
+  bool crashed_ = false;
+};
+
+}  // namespace tidemark

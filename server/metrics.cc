@@ -1,0 +1,151 @@
+#include "server/metrics.h"
+
+#include <fmt/format.h>
+#include <prometheus/collectable.h>
+#include <prometheus/exposer.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+#include <exception>
+#include <functional>
+#include <utility>
+
+#include "server/timestamps.h"
+
+namespace tidemark {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+ClientMetric Sample(MetricType type, double value, std::vector<ClientMetric::Label> labels) {
+  ClientMetric metric;
+  metric.label = std::move(labels);
+  if (type == MetricType::Counter) {
+    metric.counter.value = value;
+  } else {
+    metric.gauge.value = value;
+  }
+  return metric;
+}
+
+MetricFamily Family(const char* name, const char* help, MetricType type) {
+  MetricFamily family;
+  family.name = name;
+  family.help = help;
+  family.type = type;
+  return family;
+}
+
+MetricFamily OfServer(const char* name, const char* help, double value) {
+  MetricFamily family = Family(name, help, MetricType::Gauge);
+  family.metric.push_back(Sample(MetricType::Gauge, value, {}));
+  return family;
+}
+
+struct FeedMetric {
+  const char* name;
+  const char* help;
+  MetricType type;
+  std::function<double(const v1::FeedStatus&)> value;
+  // False: the feed has no such fact.
+  std::function<bool(const v1::FeedStatus&)> has = [](const v1::FeedStatus&) { return true; };
+};
+
+double Seconds(const google::protobuf::Duration& duration) {
+  return absl::ToDoubleSeconds(FromDuration(duration));
+}
+
+const std::vector<FeedMetric>& FeedMetrics() {
+  const auto has_slot = [](const v1::FeedStatus& feed) { return feed.has_slot(); };
+  static const std::vector<FeedMetric> metrics = {
+      {"tidemark_feed_failed", "1: capture was stopped by an error that needs a person.",
+       MetricType::Gauge,
+       [](const auto& feed) { return feed.source_state() == v1::SOURCE_STATE_FAILED; }},
+      {"tidemark_feed_streaming", "1: the source is connected and its log is being read.",
+       MetricType::Gauge,
+       [](const auto& feed) { return feed.source_state() == v1::SOURCE_STATE_STREAMING; }},
+      {"tidemark_feed_transactions_captured_total", "Transactions appended since the start.",
+       MetricType::Counter, [](const auto& feed) { return feed.transactions_captured(); }},
+      {"tidemark_feed_changes_captured_total", "Changes appended since the start.",
+       MetricType::Counter, [](const auto& feed) { return feed.changes_captured(); }},
+      {"tidemark_feed_lag_bytes", "Bytes of the source's log that are not captured yet.",
+       MetricType::Gauge, [](const auto& feed) { return feed.lag().bytes(); }},
+      {"tidemark_feed_lag_seconds", "Age of the newest commit seen while something is outstanding.",
+       MetricType::Gauge, [](const auto& feed) { return Seconds(feed.lag().time()); }},
+      {"tidemark_feed_log_bytes", "Bytes of the stored log.", MetricType::Gauge,
+       [](const auto& feed) { return feed.log_bytes(); }},
+      {"tidemark_feed_streams", "Open streams.", MetricType::Gauge,
+       [](const auto& feed) { return feed.streams(); }},
+      {"tidemark_feed_generation", "Generation of the feed's positions.", MetricType::Gauge,
+       [](const auto& feed) { return feed.generation(); }},
+      {"tidemark_feed_slot_retained_bytes", "WAL that the source keeps for the feed's slot.",
+       MetricType::Gauge, [](const auto& feed) { return feed.slot().retained_bytes(); }, has_slot},
+      {"tidemark_feed_slot_headroom_bytes",
+       "WAL that may still be retained before the source gives the slot up.", MetricType::Gauge,
+       [](const auto& feed) { return feed.slot().headroom_bytes(); },
+       [](const auto& feed) { return feed.slot().has_headroom_bytes(); }},
+      {"tidemark_feed_snapshot_rows", "Rows of the initial snapshot that were read.",
+       MetricType::Gauge, [](const auto& feed) { return feed.snapshot().rows_done(); },
+       [](const auto& feed) { return feed.has_snapshot(); }},
+  };
+  return metrics;
+}
+
+class StatusCollectable final : public prometheus::Collectable {
+ public:
+  explicit StatusCollectable(const StatusReport& report) : report_(report) {}
+  std::vector<MetricFamily> Collect() const override {
+    const auto status = report_.Get("");
+    return status.ok() ? MetricsOf(*status) : std::vector<MetricFamily>();
+  }
+
+ private:
+  const StatusReport& report_;
+};
+
+}  // namespace
+
+std::vector<MetricFamily> MetricsOf(const v1::GetStatusResponse& status) {
+  std::vector<MetricFamily> families;
+  for (const FeedMetric& metric : FeedMetrics()) {
+    MetricFamily family = Family(metric.name, metric.help, metric.type);
+    for (const v1::FeedStatus& feed : status.feeds()) {
+      if (!metric.has(feed)) continue;
+      family.metric.push_back(Sample(metric.type, metric.value(feed), {{"feed", feed.feed()}}));
+    }
+    families.push_back(std::move(family));
+  }
+  families.push_back(OfServer("tidemark_store_disk_bytes", "Bytes of the store on disk.",
+                              static_cast<double>(status.store().disk_bytes())));
+  families.push_back(OfServer("tidemark_store_disk_free_bytes", "Bytes free on the store's disk.",
+                              static_cast<double>(status.store().disk_free_bytes())));
+  families.push_back(OfServer("tidemark_streams", "Open streams of all feeds.", status.streams()));
+  families.push_back(
+      OfServer("tidemark_draining", "1: the server is stopping.", status.draining() ? 1 : 0));
+  return families;
+}
+
+std::string MetricsText(const v1::GetStatusResponse& status) {
+  return prometheus::TextSerializer().Serialize(MetricsOf(status));
+}
+
+MetricsEndpoint::MetricsEndpoint() = default;
+MetricsEndpoint::~MetricsEndpoint() = default;
+
+absl::StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Listen(
+    const std::string& address, const StatusReport& report) {
+  std::unique_ptr<MetricsEndpoint> endpoint(new MetricsEndpoint());
+  endpoint->collectable_ = std::make_shared<StatusCollectable>(report);
+  try {
+    endpoint->exposer_ = std::make_unique<prometheus::Exposer>(address, /*num_threads=*/1);
+    endpoint->exposer_->RegisterCollectable(endpoint->collectable_);
+  } catch (const std::exception& error) {
+    return absl::FailedPreconditionError(
+        fmt::format("metrics cannot be served on {}: {}", address, error.what()));
+  }
+  return endpoint;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,72 @@
+#include "server/status_report.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "server/timestamps.h"
+
+namespace tidemark {
+
+StatusReport::StatusReport(const FeedDirectory& feeds, const StreamRegistry& streams,
+                           const store::Store& store, std::string store_path,
+                           std::string server_version, absl::Time started)
+    : feeds_(feeds),
+      streams_(streams),
+      store_(store),
+      store_path_(std::move(store_path)),
+      server_version_(std::move(server_version)),
+      started_(started) {}
+
+absl::StatusOr<v1::GetStatusResponse> StatusReport::Get(std::string_view feed) const {
+  v1::GetStatusResponse response;
+  if (feed.empty()) {
+    for (const auto& each : feeds_.feeds()) *response.add_feeds() = StatusOf(*each);
+  } else {
+    const auto found = feeds_.Find(feed);
+    if (!found.ok()) return found.status();
+    *response.add_feeds() = StatusOf(**found);
+  }
+  response.set_server_version(server_version_);
+  *response.mutable_started() = ToTimestamp(started_);
+  v1::StoreStatus* store = response.mutable_store();
+  store->set_path(store_path_);
+  store->set_disk_bytes(store_.DiskBytes());
+  std::error_code error;
+  const auto space = std::filesystem::space(store_path_, error);
+  if (!error) store->set_disk_free_bytes(space.available);
+  response.set_streams(static_cast<uint32_t>(streams_.Count("")));
+  response.set_draining(streams_.draining());
+  return response;
+}
+
+v1::FeedStatus StatusReport::StatusOf(const Feed& feed) const {
+  v1::FeedStatus status = feed.Status();
+  status.set_streams(static_cast<uint32_t>(streams_.Count(feed.name())));
+  return status;
+}
+
+absl::StatusOr<v1::ListStreamsResponse> StatusReport::ListStreams(std::string_view feed) const {
+  if (!feed.empty()) {
+    if (const auto found = feeds_.Find(feed); !found.ok()) return found.status();
+  }
+  v1::ListStreamsResponse response;
+  for (const StreamView& view : streams_.List(feed)) {
+    v1::StreamStatus* stream = response.add_streams();
+    stream->set_id(view.id);
+    stream->set_feed(view.feed);
+    stream->set_label(view.label);
+    stream->set_peer(view.peer);
+    *stream->mutable_opened() = ToTimestamp(view.opened);
+    stream->set_state(view.state);
+    stream->set_sent_bytes(view.sent_bytes);
+    stream->set_sent_transactions(view.sent_transactions);
+    if (view.stalled_since) *stream->mutable_stalled_since() = ToTimestamp(*view.stalled_since);
+    if (const auto found = feeds_.Find(view.feed); found.ok()) {
+      *stream->mutable_delivered() = (*found)->Describe(view.delivered);
+      stream->set_behind_bytes((*found)->store().BytesBehind(view.delivered));
+    }
+  }
+  return response;
+}
+
+}  // namespace tidemark

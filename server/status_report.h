@@ -1,0 +1,38 @@
+// The status of the whole server, from memory: no call here waits for a source or for the disk.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/feed.h"
+#include "server/stream_registry.h"
+#include "store/store.h"
+#include "tidemark/v1/admin.pb.h"
+
+namespace tidemark {
+
+// Thread rule: safe from any thread. Everything given is lent.
+class StatusReport {
+ public:
+  StatusReport(const FeedDirectory& feeds, const StreamRegistry& streams, const store::Store& store,
+               std::string store_path, std::string server_version, absl::Time started);
+
+  // Empty feed: all feeds. FEED_UNKNOWN.
+  absl::StatusOr<v1::GetStatusResponse> Get(std::string_view feed) const;
+  // Empty feed: the streams of all. FEED_UNKNOWN.
+  absl::StatusOr<v1::ListStreamsResponse> ListStreams(std::string_view feed) const;
+
+ private:
+  v1::FeedStatus StatusOf(const Feed& feed) const;
+
+  const FeedDirectory& feeds_;
+  const StreamRegistry& streams_;
+  const store::Store& store_;
+  const std::string store_path_;
+  const std::string server_version_;
+  const absl::Time started_;
+};
+
+}  // namespace tidemark
