@@ -29,7 +29,7 @@ class LogReader {
  public:
   virtual ~LogReader() = default;
 
-  // Moves to the next run; false at the head.
+  // Moves to the next run; false at the head. After an error, every later call gives the same one.
   virtual absl::StatusOr<bool> Next(StoredRun* run) = 0;
 
   // Leaves the current transaction: the next run is the first of the transaction behind it.

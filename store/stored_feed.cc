@@ -1,0 +1,383 @@
+#include "store/stored_feed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "proto/reason.h"
+#include "store/change_log.h"
+#include "store/log_trim.h"
+#include "store/stored_log_reader.h"
+
+namespace tidemark::store {
+namespace {
+
+rocksdb::Slice Bytes(const Position& position) {
+  return {position.bytes().data(), Position::kBytes};
+}
+
+// No position lies behind it.
+Position EndOfTime() {
+  return Position::Of(UINT32_MAX, std::string(Position::kEngineBytes, '\xFF'), UINT32_MAX);
+}
+
+absl::Status NotRising(const Position& position, const Position& head) {
+  return absl::InvalidArgumentError(
+      fmt::format("positions only rise: {} does not lie behind {}", position.Text(), head.Text()));
+}
+
+}  // namespace
+
+StoredFeed::StoredFeed(Database* database, FeedId feed, bool fold_in_background)
+    : database_(*database),
+      feed_(feed),
+      fold_in_background_(fold_in_background),
+      schemas_(database, feed),
+      spool_(database, feed),
+      snapshot_rows_(database, feed, Lookups()),
+      folder_(database, feed, &state_, Lookups()) {}
+
+StoredFeed::~StoredFeed() { fold_thread_.reset(); }
+
+// ---- Opening.
+
+absl::StatusOr<std::unique_ptr<StoredFeed>> StoredFeed::Open(Database* database, FeedId feed,
+                                                             bool fold_in_background) {
+  std::unique_ptr<StoredFeed> opened(new StoredFeed(database, feed, fold_in_background));
+  if (absl::Status status = opened->Load(); !status.ok()) return status;
+  return opened;
+}
+
+absl::Status StoredFeed::Load() {
+  const auto record = database_.ReadMeta(FeedRecordKey(feed_));
+  if (!record.ok()) return record.status();
+  if (!record_.ParseFromString(*record)) return database_.Damaged("a feed's record is unreadable");
+  if (absl::Status status = schemas_.Open(); !status.ok()) return status;
+  if (absl::Status status = spool_.Open(); !status.ok()) return status;
+  const auto checkpoint = database_.ReadMeta(CheckpointKey(feed_));
+  if (checkpoint.ok() && !checkpoint_.ParseFromString(*checkpoint)) {
+    return database_.Damaged("a feed's checkpoint is unreadable");
+  }
+  if (!checkpoint.ok() && !absl::IsNotFound(checkpoint.status())) return checkpoint.status();
+  const auto whole = database_.ReadMeta(SnapshotWholeKey(feed_));
+  if (absl::IsNotFound(whole.status())) return absl::OkStatus();
+  if (!whole.ok()) return whole.status();
+  FeedBoundaries boundaries;
+  boundaries.snapshot_whole = true;
+  if (absl::Status status = LoadLog(&boundaries); !status.ok()) return status;
+  state_.Update([&](FeedBoundaries& now) { now = boundaries; });
+  return absl::OkStatus();
+}
+
+absl::Status StoredFeed::LoadLog(FeedBoundaries* boundaries) {
+  const auto floor = database_.ReadMeta(FloorKey(feed_));
+  if (!floor.ok()) return database_.Damaged("the floor of a feed's log is missing");
+  const auto trim = LogTrim::Decode(*floor);
+  if (!trim) return database_.Damaged("the floor of a feed's log is unreadable");
+  boundaries->floor = trim->floor;
+  boundaries->floor_commit_time_us = trim->commit_time_us;
+  boundaries->log_bytes_trimmed = trim->log_bytes;
+
+  Position behind = trim->floor;
+  sampler_ = LogSampler(LogSample{trim->commit_time_us, trim->log_bytes});
+  const auto sample = SampleAtOrBefore(database_, feed_, EndOfTime());
+  if (!sample.ok()) return sample.status();
+  if (*sample) {
+    behind = (*sample)->first;
+    sampler_ = LogSampler((*sample)->second);
+  }
+  const int64_t clock_us = absl::ToUnixMicros(absl::Now());
+  LogWalk walk(database_, feed_, behind);
+  LoggedTransaction transaction;
+  for (;;) {
+    const absl::StatusOr<bool> more = walk.Next(&transaction);
+    if (!more.ok()) return more.status();
+    if (!*more) break;
+    behind = transaction.position;
+    sampler_.Add(transaction.record.commit_time_us(), transaction.bytes, clock_us);
+  }
+  if (const auto position = Position::FromBytes(checkpoint_.position()); position.ok()) {
+    behind = std::max(behind, *position);
+  }
+  // What RocksDB reads back from its WAL at opening, it has written to files before it is open.
+  boundaries->head = boundaries->synced = behind;
+  boundaries->log_bytes_written = boundaries->log_bytes_synced = sampler_.now().log_bytes;
+  std::string value;
+  const rocksdb::Status read = database_.rocks()->Get(rocksdb::ReadOptions(), database_.rows(),
+                                                      RowsMarkerKey(feed_), &value);
+  if (!read.ok() && !read.IsNotFound()) return database_.Error(read, "read the folded boundary");
+  const auto marker = RowsMarker::Decode(value);
+  if (!marker) return database_.Damaged("the folded boundary of a feed is missing or unreadable");
+  boundaries->folded = marker->folded;
+  boundaries->log_bytes_folded = BytesThrough(*boundaries, marker->folded);
+  return absl::OkStatus();
+}
+
+// ---- Writing.
+
+absl::Status StoredFeed::Append(const AppendBatch& batch) {
+  if (absl::Status status = WaitForFold(); !status.ok()) return status;
+  rocksdb::WriteBatch write;
+  Appended appended{state_.Get().head, sampler_, absl::ToUnixMicros(absl::Now())};
+  absl::Status status = schemas_.Learn(batch.schemas, &write);
+  if (status.ok() && batch.snapshot_whole) {
+    status = AddSnapshotWhole(*batch.snapshot_whole, &write, &appended);
+  }
+  if (status.ok()) status = AddTransactions(batch, &write, &appended);
+  if (status.ok() && !batch.schemas.empty() && (batch.snapshot_whole || snapshot_whole())) {
+    schemas_.StageFirst(appended.head, &write);
+  }
+  if (status.ok() && batch.checkpoint) {
+    write.Put(database_.meta(), CheckpointKey(feed_), batch.checkpoint->SerializeAsString());
+  }
+  if (status.ok()) status = database_.Write(&write, /*sync=*/false);
+  if (!status.ok()) {
+    schemas_.Drop();
+    return status;
+  }
+  Publish(batch, appended);
+  return absl::OkStatus();
+}
+
+absl::Status StoredFeed::WaitForFold() {
+  const auto has_room = [](const FeedBoundaries& now) {
+    return now.log_bytes_synced <= now.log_bytes_folded + kUnfoldedTailBytesMax;
+  };
+  if (has_room(state_.Get()) || state_.WaitFor(kFoldWait, has_room)) return absl::OkStatus();
+  const absl::Status cause = fold_status();
+  return ErrorWithReason(
+      absl::StatusCode::kUnavailable, reason::kFoldBehind,
+      fmt::format(
+          "the rows of feed {} are {} MiB behind its log, which is the most that is "
+          "allowed; capture goes on when they have caught up{}{}",
+          record_.name(), kUnfoldedTailBytesMax >> 20,
+          cause.ok() ? "" : ". The fold fails: ", cause.ok() ? "" : std::string(cause.message())));
+}
+
+absl::Status StoredFeed::AddSnapshotWhole(const Position& position, rocksdb::WriteBatch* write,
+                                          Appended* appended) {
+  if (snapshot_whole()) return absl::FailedPreconditionError("the snapshot is whole already");
+  if (absl::Status status = snapshot_rows_.Flush(); !status.ok()) return status;
+  write->Put(database_.meta(), SnapshotWholeKey(feed_), Bytes(position));
+  write->Put(database_.meta(), FloorKey(feed_), LogTrim{position}.Encode());
+  write->Put(database_.rows(), RowsMarkerKey(feed_), RowsMarker{position, position}.Encode());
+  schemas_.StageFirst(position, write);
+  appended->head = position;
+  return absl::OkStatus();
+}
+
+absl::Status StoredFeed::AddTransactions(const AppendBatch& batch, rocksdb::WriteBatch* write,
+                                         Appended* appended) {
+  if (batch.transactions.empty() && batch.spooled.empty()) return absl::OkStatus();
+  if (!snapshot_whole() && !batch.snapshot_whole) {
+    return absl::FailedPreconditionError("the log begins when the snapshot is whole");
+  }
+  appended->transactions = true;
+  auto spooled = batch.spooled.begin();
+  for (auto small = batch.transactions.begin();
+       small != batch.transactions.end() || spooled != batch.spooled.end();) {
+    absl::Status status;
+    if (spooled == batch.spooled.end() ||
+        (small != batch.transactions.end() && small->position < spooled->position)) {
+      status = schemas_.Stage(small->position, small->runs, small->record, write);
+      if (!status.ok()) return status;
+      status = AddOne(small->position, small->record.commit_time_us(),
+                      AddTransaction(database_, feed_, *small, write), write, appended);
+      ++small;
+    } else {
+      const auto parts = spool_.Find(spooled->handle);
+      if (!parts.ok()) return parts.status();
+      schemas_.Stage(spooled->position, (*parts)->schemas, write);
+      status = AddOne(
+          spooled->position, spooled->record.commit_time_us(),
+          AddSpooledCommit(database_, feed_, spooled->position, spooled->record, **parts, write),
+          write, appended);
+      ++spooled;
+    }
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StoredFeed::AddOne(const Position& position, int64_t commit_time_us, uint64_t bytes,
+                                rocksdb::WriteBatch* write, Appended* appended) {
+  if (position <= appended->head) return NotRising(position, appended->head);
+  appended->head = position;
+  if (appended->sampler.Add(commit_time_us, bytes, appended->clock_us)) {
+    write->Put(database_.meta(), SampleKey(feed_, position), appended->sampler.now().Encode());
+  }
+  return absl::OkStatus();
+}
+
+void StoredFeed::Publish(const AppendBatch& batch, const Appended& appended) {
+  for (const SpooledCommit& commit : batch.spooled) spool_.Forget(commit.handle);
+  schemas_.Keep();
+  sampler_ = appended.sampler;
+  Position head = appended.head;
+  if (batch.checkpoint) {
+    std::lock_guard lock(mutex_);
+    checkpoint_ = *batch.checkpoint;
+    const auto position = Position::FromBytes(checkpoint_.position());
+    if (position.ok()) head = std::max(head, *position);
+  }
+  if (!snapshot_whole() && !batch.snapshot_whole) return;
+  state_.Update([&](FeedBoundaries& now) {
+    now.head = head;
+    now.log_bytes_written = sampler_.now().log_bytes;
+    if (!batch.snapshot_whole) return;
+    now.snapshot_whole = true;
+    now.floor = now.folded = *batch.snapshot_whole;
+  });
+  if (appended.transactions) state_.CountAppend();
+}
+
+absl::Status StoredFeed::SpoolParts(uint64_t handle, const std::vector<v1::TableSchema>& schemas,
+                                    const std::vector<EncodedRun>& runs) {
+  rocksdb::WriteBatch write;
+  if (absl::Status status = schemas_.Learn(schemas, &write); !status.ok()) return status;
+  return spool_.Write(handle, runs, schemas_.Tables(), &write);
+}
+
+absl::Status StoredFeed::Sync() {
+  const FeedBoundaries before = state_.Get();
+  if (absl::Status status = database_.SyncWal(); !status.ok()) return status;
+  state_.Update([&](FeedBoundaries& now) {
+    now.synced = std::max(now.synced, before.head);
+    now.log_bytes_synced = std::max(now.log_bytes_synced, before.log_bytes_written);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status StoredFeed::BeginSnapshot() {
+  if (snapshot_whole()) return absl::FailedPreconditionError("the snapshot is whole already");
+  if (absl::Status status = spool_.AbortAll(); !status.ok()) return status;
+  if (absl::Status status = RemoveSpoolLeftovers(&database_, feed_); !status.ok()) return status;
+  if (absl::Status status = snapshot_rows_.Clear(); !status.ok()) return status;
+  rocksdb::WriteBatch write;
+  write.DeleteRange(database_.schemas(), FeedPrefix(feed_), FeedPrefix(feed_ + 1));
+  if (absl::Status status = database_.Write(&write, /*sync=*/true); !status.ok()) return status;
+  schemas_.Clear();
+  return absl::OkStatus();
+}
+
+absl::Status StoredFeed::AddSnapshotRows(const std::vector<v1::TableSchema>& schemas,
+                                         const std::vector<EncodedRun>& runs) {
+  if (snapshot_whole()) return absl::FailedPreconditionError("the snapshot is whole already");
+  rocksdb::WriteBatch write;
+  if (absl::Status status = schemas_.Learn(schemas, &write); !status.ok()) return status;
+  if (absl::Status status = database_.Write(&write, /*sync=*/false); !status.ok()) return status;
+  return snapshot_rows_.Add(runs);
+}
+
+// ---- Rows.
+
+FoldLookups StoredFeed::Lookups() {
+  return {[this](uint64_t id) { return schemas_.Schema(id); },
+          [this](const v1::TableSchema& schema) { return KeepsRows(schema); },
+          [this](std::string_view key) -> absl::StatusOr<std::optional<std::string>> {
+            std::string row;
+            const rocksdb::Status status = database_.rocks()->Get(
+                rocksdb::ReadOptions(), database_.rows(), {key.data(), key.size()}, &row);
+            if (status.IsNotFound()) return std::nullopt;
+            if (!status.ok()) return database_.Error(status, "read a row");
+            return row;
+          }};
+}
+
+void StoredFeed::SetRowsPolicy(std::function<bool(const v1::TableSchema&)> keeps_rows) {
+  {
+    std::lock_guard lock(mutex_);
+    keeps_rows_ = std::make_shared<const RowsPolicy>(std::move(keeps_rows));
+  }
+  if (fold_in_background_ && fold_thread_ == nullptr) {
+    fold_thread_ = std::make_unique<FoldThread>([this] { return FoldOnce(); }, &state_);
+  }
+}
+
+bool StoredFeed::KeepsRows(const v1::TableSchema& schema) const {
+  if (schema.key_columns().empty()) return false;
+  std::shared_ptr<const RowsPolicy> policy;
+  {
+    std::lock_guard lock(mutex_);
+    policy = keeps_rows_;
+  }
+  return policy == nullptr || (*policy)(schema);
+}
+
+absl::StatusOr<std::unique_ptr<RowsReader>> StoredFeed::NewRowsReader() const {
+  return absl::UnimplementedError("rows");
+}
+
+absl::StatusOr<bool> StoredFeed::FoldOnce() {
+  std::lock_guard lock(fold_mutex_);
+  return folder_.FoldOnce();
+}
+
+absl::Status StoredFeed::fold_status() const {
+  return fold_thread_ == nullptr ? absl::OkStatus() : fold_thread_->status();
+}
+
+// ---- Looking.
+
+v1::Checkpoint StoredFeed::checkpoint() const {
+  std::lock_guard lock(mutex_);
+  return checkpoint_;
+}
+
+uint64_t StoredFeed::BytesThrough(const FeedBoundaries& now, const Position& boundary) const {
+  if (boundary >= now.head) return now.log_bytes_written;
+  const auto sample = SampleAtOrBefore(database_, feed_, boundary);
+  if (!sample.ok() || !*sample) return now.log_bytes_trimmed;
+  return std::max(now.log_bytes_trimmed, (*sample)->second.log_bytes);
+}
+
+uint64_t StoredFeed::BytesBehind(const Position& boundary) const {
+  const FeedBoundaries now = state_.Get();
+  return now.log_bytes_written - BytesThrough(now, boundary);
+}
+
+uint64_t StoredFeed::log_bytes() const {
+  const FeedBoundaries now = state_.Get();
+  return now.log_bytes_written - now.log_bytes_trimmed;
+}
+
+absl::StatusOr<std::unique_ptr<LogReader>> StoredFeed::NewLogReader(const Position& after) const {
+  if (absl::Status status = CheckFloor(after, floor()); !status.ok()) return status;
+  return std::make_unique<StoredLogReader>(database_, state_, feed_, after);
+}
+
+absl::StatusOr<std::optional<std::pair<Position, v1::CommitRecord>>> StoredFeed::RecordAtOrBefore(
+    const Position& boundary) const {
+  auto found = FindRecordAtOrBefore(database_, feed_, boundary);
+  if (found.ok() && *found && (*found)->first <= floor()) return std::nullopt;
+  return found;
+}
+
+// ---- Upkeep.
+
+absl::Status StoredFeed::Trim(const RetentionBounds& bounds, absl::Time now,
+                              std::optional<Position> keep_from) {
+  std::lock_guard lock(trim_mutex_);
+  const FeedBoundaries boundaries = state_.Get();
+  if (!boundaries.snapshot_whole) return absl::OkStatus();
+  const LogTrim before{boundaries.floor, boundaries.floor_commit_time_us,
+                       boundaries.log_bytes_trimmed};
+  const RetentionFacts facts{bounds, now, boundaries.log_bytes_written,
+                             KeepFrom(boundaries.folded, keep_from)};
+  const auto trim = FindTrim(database_, feed_, before, facts);
+  if (!trim.ok()) return trim.status();
+  if (!*trim) return absl::OkStatus();
+  const auto raise_floor = [this](const LogTrim& to) {
+    state_.Update([&](FeedBoundaries& now) {
+      now.floor = to.floor;
+      now.floor_commit_time_us = to.commit_time_us;
+      now.log_bytes_trimmed = to.log_bytes;
+    });
+  };
+  // Before anything is deleted: a reader that misses something must meet a floor that says so.
+  raise_floor(**trim);
+  return WriteTrim(&database_, feed_, **trim);
+}
+
+}  // namespace tidemark::store
