@@ -63,6 +63,7 @@ inline constexpr std::string_view kIdentityUnusable =
     "IDENTITY_UNUSABLE";  // FAILED_PRECONDITION: no row can be keyed by it
 // Configuration.
 inline constexpr std::string_view kConfigInvalid = "CONFIG_INVALID";
+inline constexpr std::string_view kListenFailed = "LISTEN_FAILED";
 // Sources. (R) is retried with backoff; the others need a person.
 inline constexpr std::string_view kSourceUnreachable = "SOURCE_UNREACHABLE";  // (R)
 inline constexpr std::string_view kSourceSilent = "SOURCE_SILENT";  // (R) no sign of life in time
