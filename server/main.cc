@@ -1,0 +1,122 @@
+// tidemarkd: reads the command line, starts the server, stops it on a signal. Exit codes are in
+// server/README.md.
+
+#include <pthread.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "proto/reason.h"
+#include "server/config.h"
+#include "server/crash_at.h"
+#include "server/server.h"
+#include "server/source_check.h"
+#include "server/timestamps.h"
+
+namespace tidemark {
+namespace {
+
+enum ExitCode {
+  kOk = 0,
+  kUnexpected = 1,
+  kConfig = 2,
+  kStore = 3,
+  kListen = 4,
+  kCheckFoundErrors = 5,
+  kSourceStuck = 6,
+};
+
+struct CommandLine {
+  std::string config_file;
+  std::string crash_at;
+  bool check = false;
+};
+
+int ExitCodeOf(const absl::Status& error) {
+  const std::string reason = ReasonOf(error);
+  if (reason == reason::kConfigInvalid) return kConfig;
+  if (reason == reason::kListenFailed) return kListen;
+  return reason.rfind("STORE_", 0) == 0 ? kStore : kUnexpected;
+}
+
+int Fail(const absl::Status& error) {
+  const std::string reason = ReasonOf(error);
+  std::fprintf(stderr, "tidemarkd: %s%s%s\n", reason.c_str(), reason.empty() ? "" : ": ",
+               std::string(error.message()).c_str());
+  return ExitCodeOf(error);
+}
+
+sigset_t StopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+// Until SIGTERM or SIGINT. A second one ends the process at once.
+void WaitForStopSignal() {
+  const sigset_t signals = StopSignals();
+  int received = 0;
+  sigwait(&signals, &received);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+}
+
+int Serve(const v1::Config& config, const std::string& crash_at) {
+  ServerOptions options;
+  if (!crash_at.empty()) {
+    auto observer = CrashAt(crash_at);
+    if (!observer.ok()) return Fail(observer.status());
+    options.observer = *std::move(observer);
+  }
+  // Before the first thread is made: all of them inherit it, and only the main thread takes a
+  // signal.
+  const sigset_t signals = StopSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+
+  auto server = Server::Start(config, std::move(options));
+  if (!server.ok()) return Fail(server.status());
+  std::printf("tidemarkd %s serves on %s\n", kServerVersion, (*server)->address().c_str());
+  std::fflush(stdout);
+  WaitForStopSignal();
+  // A thread that cannot be joined cannot be left behind either. What is appended is in the store's
+  // log.
+  if (!(*server)->Stop(FromDuration(config.drain_timeout()))) std::_Exit(kSourceStuck);
+  return kOk;
+}
+
+int Run(const CommandLine& command) {
+  const auto config = LoadConfig(command.config_file);
+  if (!config.ok()) return Fail(config.status());
+  if (command.check) return CheckSources(*config) ? kOk : kCheckFoundErrors;
+  return Serve(*config, command.crash_at);
+}
+
+}  // namespace
+}  // namespace tidemark
+
+int main(int argc, char** argv) {
+  tidemark::CommandLine command;
+  CLI::App app(
+      "Tidemark's server: tails databases, keeps every change in order, streams it over gRPC.",
+      "tidemarkd");
+  app.add_option("--config", command.config_file, "Configuration file (YAML)")->required();
+  app.add_flag(
+      "--check", command.check,
+      "Checks the configuration and every source, prints what is missing and what mends it, "
+      "changes nothing, and exits");
+  // For tests of the process: see server/README.md.
+  app.add_option("--crash-at", command.crash_at)->group("");
+  app.set_version_flag("--version", std::string("tidemarkd ") + tidemark::kServerVersion);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? tidemark::kOk : tidemark::kConfig;
+  }
+  return tidemark::Run(command);
+}

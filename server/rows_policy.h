@@ -1,0 +1,15 @@
+// Of which tables a feed keeps current rows. Pure.
+#pragma once
+
+#include <functional>
+
+#include "tidemark/v1/change.pb.h"
+#include "tidemark/v1/config.pb.h"
+
+namespace tidemark {
+
+// True for a table with a usable key, unless the configuration switches rows off for the feed or,
+// by rows_off, for the table. REQUIRES: a configuration that LoadConfig accepted.
+std::function<bool(const v1::TableSchema&)> RowsPolicyOf(const v1::FeedConfig& config);
+
+}  // namespace tidemark

@@ -1,0 +1,176 @@
+#include "server/server.h"
+
+#include <fmt/format.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/server_builder.h>
+
+#include <utility>
+
+#include "capture/source_factory.h"
+#include "proto/reason.h"
+#include "server/limits.h"
+#include "server/listener.h"
+#include "server/rows_policy.h"
+#include "server/tail_hub.h"
+#include "server/timestamps.h"
+
+namespace tidemark {
+namespace {
+
+store::RetentionBounds BoundsOf(const v1::RetentionConfig& retention) {
+  return {.age = FromDuration(retention.age()), .bytes = retention.bytes().bytes()};
+}
+
+// The engine's name in the store and in status: the name of the key that configures it.
+std::string EngineOf(const v1::FeedConfig& feed) {
+  return feed.has_postgres() ? "postgres" : "unknown";
+}
+
+std::chrono::system_clock::time_point In(absl::Duration wait) {
+  return absl::ToChronoTime(absl::Now() + wait);
+}
+
+}  // namespace
+
+Server::Server(const v1::Config& config, ServerOptions options)
+    : config_(config), options_(std::move(options)), streams_(limits::streams_max) {}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const v1::Config& config,
+                                                      ServerOptions options) {
+  std::unique_ptr<Server> server(new Server(config, std::move(options)));
+  auto log = EventLog::Open(config.log());
+  if (!log.ok()) return log.status();
+  server->log_ = *std::move(log);
+  if (auto status = server->OpenStore(); !status.ok()) return status;
+  if (auto status = server->OpenFeeds(); !status.ok()) return status;
+  // Before any source is touched: a second server on the same port must not move a slot.
+  if (auto status = server->Serve(); !status.ok()) return status;
+  server->StartLoops();
+  return server;
+}
+
+absl::Status Server::OpenStore() {
+  store::StoreOptions options;
+  options.path = config_.store().path();
+  options.env = options_.store_env;
+  auto store = store::Store::Open(options);
+  if (!store.ok()) return store.status();
+  store_ = *std::move(store);
+  auto cursors = store::CursorCodec::Open(config_.store().cursor_keys_file());
+  if (!cursors.ok()) return cursors.status();
+  cursors_ = std::make_unique<store::CursorCodec>(*std::move(cursors));
+  return absl::OkStatus();
+}
+
+absl::Status Server::OpenFeeds() {
+  std::vector<std::unique_ptr<Feed>> feeds;
+  for (const v1::FeedConfig& config : config_.feeds()) {
+    auto feed = OpenFeed(config);
+    if (!feed.ok()) return feed.status();
+    feeds.push_back(*std::move(feed));
+  }
+  feeds_ = std::make_unique<FeedDirectory>(std::move(feeds));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Feed>> Server::OpenFeed(const v1::FeedConfig& config) {
+  auto source = options_.make_source ? options_.make_source(config) : capture::MakeSource(config);
+  if (!source.ok()) return source.status();
+  auto store = store_->OpenFeed(config.name(), EngineOf(config));
+  if (!store.ok()) return store.status();
+  (*store)->SetRowsPolicy(RowsPolicyOf(config));
+
+  Feed::Parts parts;
+  parts.config = config;
+  parts.retention = BoundsOf(config.retention());
+  parts.store = *store;
+  parts.cursors = cursors_.get();
+  parts.source = *std::move(source);
+  parts.tail = std::make_unique<TailHub>(
+      [cursors = cursors_.get(), feed = *store](const Position& boundary) {
+        return cursors->Encode(feed->record().identity(), boundary);
+      },
+      limits::ring_bytes_max);
+  parts.tail->Start((*store)->head());
+  return std::make_unique<Feed>(std::move(parts));
+}
+
+absl::Status Server::Serve() {
+  auto credentials = MakeCredentials(config_);
+  if (!credentials.ok()) return credentials.status();
+  delivery_ = std::make_unique<DeliveryPool>(limits::delivery_threads);
+  status_ = std::make_unique<StatusReport>(*feeds_, streams_, *store_, config_.store().path(),
+                                           kServerVersion, absl::Now());
+  admin_service_ = std::make_unique<AdminService>(*status_);
+  feed_service_ = std::make_unique<FeedService>(*feeds_, streams_, *delivery_, kServerVersion);
+
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  SetListenerOptions(&builder);
+  int port = 0;
+  builder.AddListeningPort(config_.listen(), *std::move(credentials), &port);
+  builder.RegisterService(feed_service_.get());
+  builder.RegisterService(admin_service_.get());
+  grpc_server_ = builder.BuildAndStart();
+  if (grpc_server_ == nullptr) {
+    return ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, reason::kListenFailed,
+        fmt::format("cannot listen on {}: in use, or not an address of this machine",
+                    config_.listen()));
+  }
+  address_ = BoundAddress(config_.listen(), port);
+  if (config_.metrics_listen().empty()) return absl::OkStatus();
+  auto metrics = MetricsEndpoint::Listen(config_.metrics_listen(), *status_);
+  if (!metrics.ok()) {
+    grpc_server_->Shutdown(In(absl::ZeroDuration()));
+    return metrics.status();
+  }
+  metrics_ = *std::move(metrics);
+  return absl::OkStatus();
+}
+
+void Server::StartLoops() {
+  health_ = std::make_unique<HealthReporter>(*feeds_, *grpc_server_->GetHealthCheckService());
+  retention_ = std::make_unique<RetentionLoop>(*feeds_, streams_, *log_);
+  for (const auto& feed : feeds_->feeds()) {
+    auto observer = options_.observer ? options_.observer(feed->name()) : nullptr;
+    runners_.push_back(std::make_unique<FeedRunner>(*feed, *log_, std::move(observer)));
+  }
+  log_->Info("serving", {{"address", address_}, {"version", kServerVersion}});
+}
+
+bool Server::Stop(absl::Duration drain_timeout) {
+  if (std::exchange(stopped_, true)) return true;
+  log_->Info("draining", {{"streams", std::to_string(streams_.Count(""))}});
+  health_->Drain();
+  streams_.Drain({ErrorWithReason(absl::StatusCode::kUnavailable, reason::kServerDraining,
+                                  "the server is stopping; resume from the cursor"),
+                  absl::Milliseconds(limits::drain_retry_after_ms)});
+  const bool drained = streams_.WaitUntilEmpty(absl::Now() + drain_timeout);
+  if (!drained) {
+    log_->Warning("streams did not take their Closing in time",
+                  {{"streams", std::to_string(streams_.Count(""))}});
+  }
+
+  for (const auto& runner : runners_) runner->RequestStop();
+  const absl::Time deadline = absl::Now() + absl::Milliseconds(limits::source_stop_max_ms);
+  bool all_ended = true;
+  for (const auto& runner : runners_) all_ended = runner->StopBefore(deadline) && all_ended;
+
+  retention_.reset();
+  grpc_server_->Shutdown(In(absl::Milliseconds(limits::calls_stop_max_ms)));
+  health_.reset();
+  metrics_.reset();
+  delivery_->Stop();
+  log_->Info("stopped", {{"drained", drained ? "true" : "false"}});
+  return all_ended;
+}
+
+Server::~Server() {
+  // Where Start failed half way there is nothing to stop but what its members stop themselves.
+  if (!runners_.empty()) Stop(absl::ZeroDuration());
+}
+
+}  // namespace tidemark

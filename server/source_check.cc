@@ -1,0 +1,59 @@
+#include "server/source_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "absl/strings/str_replace.h"
+
+namespace tidemark {
+namespace {
+
+using capture::Finding;
+
+const char* SeverityName(Finding::Severity severity) {
+  switch (severity) {
+    case Finding::Severity::kOk:
+      return "ok";
+    case Finding::Severity::kWarning:
+      return "warning";
+    case Finding::Severity::kError:
+      return "error";
+  }
+  return "";
+}
+
+bool IsError(const Finding& finding) { return finding.severity == Finding::Severity::kError; }
+
+// Long remedies keep to their column.
+std::string Indented(const std::string& text) {
+  return absl::StrReplaceAll(text, {{"\n", "\n             "}});
+}
+
+}  // namespace
+
+std::string FindingsText(const v1::FeedConfig& feed, const std::vector<Finding>& findings) {
+  const auto& postgres = feed.postgres();
+  std::string text = fmt::format("feed {}: postgres, database {} on {}:{}\n", feed.name(),
+                                 postgres.database(), postgres.host(), postgres.port());
+  for (const Finding& finding : findings) {
+    text += fmt::format("  {:<8} {}{}{}\n", SeverityName(finding.severity), finding.reason,
+                        finding.reason.empty() ? "" : ": ", Indented(finding.message));
+    if (!finding.remedy.empty()) text += fmt::format("    mend:    {}\n", Indented(finding.remedy));
+  }
+  return text;
+}
+
+bool CheckSources(const v1::Config& config) {
+  bool healthy = true;
+  for (const v1::FeedConfig& feed : config.feeds()) {
+    const auto findings = capture::CheckSource(feed);
+    std::fputs(FindingsText(feed, findings).c_str(), stdout);
+    healthy = healthy && std::none_of(findings.begin(), findings.end(), IsError);
+  }
+  std::puts(healthy ? "every source is ready" : "not every source is ready: see the errors above");
+  return healthy;
+}
+
+}  // namespace tidemark
