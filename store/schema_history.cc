@@ -174,6 +174,12 @@ absl::StatusOr<v1::TableSchema> SchemaHistory::Schema(uint64_t schema_id) const 
   return known->second->schema;
 }
 
+bool SchemaHistory::Any(const std::function<bool(const v1::TableSchema&)>& such) const {
+  std::lock_guard lock(mutex_);
+  return std::any_of(known_.begin(), known_.end(),
+                     [&](const auto& entry) { return such(entry.second->schema); });
+}
+
 std::vector<v1::TableSchema> SchemaHistory::Current() const {
   std::vector<v1::TableSchema> schemas;
   {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -52,6 +53,8 @@ class SchemaHistory {
   absl::StatusOr<v1::TableSchema> Schema(uint64_t schema_id) const;
   // By name of the table.
   std::vector<v1::TableSchema> Current() const;
+  // Whether any schema that the feed has or had is such.
+  bool Any(const std::function<bool(const v1::TableSchema&)>& such) const;
 
  private:
   struct Known {

@@ -1,5 +1,10 @@
 #include "store/snapshot_rows.h"
 
+#include <optional>
+#include <string>
+
+#include "store/rows_writer.h"
+
 namespace tidemark::store {
 
 absl::Status SnapshotRows::Add(const std::vector<EncodedRun>& runs) {
@@ -17,11 +22,21 @@ absl::Status SnapshotRows::Add(const std::vector<EncodedRun>& runs) {
   return Flush();
 }
 
-absl::Status SnapshotRows::Flush() { return absl::OkStatus(); }
+absl::Status SnapshotRows::Flush() {
+  if (!fold_) return absl::OkStatus();
+  const auto rows = fold_->Take();
+  if (!rows.ok()) return rows.status();
+  return RowsWriter(&database_, feed_).Publish(*rows, std::nullopt);
+}
 
 absl::Status SnapshotRows::Clear() {
   fold_.reset();
-  return absl::OkStatus();
+  const std::string begin = FeedPrefix(feed_);
+  const std::string end = FeedPrefix(feed_ + 1);
+  rocksdb::WriteBatch batch;
+  batch.DeleteRange(database_.rows(), begin, end);
+  if (absl::Status status = database_.Write(&batch, /*sync=*/true); !status.ok()) return status;
+  return database_.DropFiles(database_.rows(), begin, end);
 }
 
 }  // namespace tidemark::store

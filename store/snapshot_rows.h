@@ -22,7 +22,7 @@ class SnapshotRows {
       : database_(*database), feed_(feed), lookups_(std::move(lookups)) {}
 
   absl::Status Add(const std::vector<EncodedRun>& runs);
-  // What was added is in fsynced files when it returns.
+  // What was added is written when it returns, and durable at the latest with the next sync.
   absl::Status Flush();
   // Forgets what was added and removes all rows of the feed.
   absl::Status Clear();

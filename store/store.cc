@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "rocksdb/env.h"
 #include "store/database.h"
+#include "store/rows_writer.h"
 #include "store/spool.h"
 #include "store/stored_feed.h"
 
@@ -53,6 +54,9 @@ absl::StatusOr<std::map<std::string, FeedId>> RocksStore::Feeds() const {
 }
 
 absl::Status RocksStore::RemoveLeftovers() {
+  if (absl::Status status = RowsWriter::RemoveLeftovers(database_.get()); !status.ok()) {
+    return status;
+  }
   const auto feeds = Feeds();
   if (!feeds.ok()) return feeds.status();
   for (const auto& [name, feed] : *feeds) {

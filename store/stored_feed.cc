@@ -9,6 +9,7 @@
 #include "store/change_log.h"
 #include "store/log_trim.h"
 #include "store/stored_log_reader.h"
+#include "store/stored_rows_reader.h"
 
 namespace tidemark::store {
 namespace {
@@ -306,12 +307,24 @@ bool StoredFeed::KeepsRows(const v1::TableSchema& schema) const {
 }
 
 absl::StatusOr<std::unique_ptr<RowsReader>> StoredFeed::NewRowsReader() const {
-  return absl::UnimplementedError("rows");
+  return StoredRowsReader::Open(database_, feed_);
 }
 
 absl::StatusOr<bool> StoredFeed::FoldOnce() {
   std::lock_guard lock(fold_mutex_);
-  return folder_.FoldOnce();
+  const FeedBoundaries from = state_.Get();
+  if (!from.snapshot_whole || from.synced <= from.folded) return false;
+  const auto has_rows = [this](const v1::TableSchema& schema) { return KeepsRows(schema); };
+  const absl::StatusOr<Position> reached =
+      schemas_.Any(has_rows) ? folder_.Fold(from) : folder_.PassOver(from);
+  if (!reached.ok()) return reached.status();
+  const uint64_t bytes =
+      *reached == from.synced ? from.log_bytes_synced : BytesThrough(from, *reached);
+  state_.Update([&](FeedBoundaries& now) {
+    now.folded = *reached;
+    now.log_bytes_folded = bytes;
+  });
+  return true;
 }
 
 absl::Status StoredFeed::fold_status() const {
