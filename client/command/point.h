@@ -1,0 +1,19 @@
+// A point of a feed as it is written on the command line. Pure.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tidemark/v1/feed.pb.h"
+
+namespace tidemark::command {
+
+inline constexpr char kPointHelp[] =
+    "snapshot (current rows, then the log), earliest, latest, a cursor, a time as "
+    "2026-03-01T12:00:00Z, or a position in the source's own form (0/16B3748)";
+
+// By its looks: a word of the list above; with a slash a native position; with a colon a time; else
+// a cursor.
+absl::StatusOr<v1::Start> ParsePoint(const std::string& text);
+
+}  // namespace tidemark::command
