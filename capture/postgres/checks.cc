@@ -1,0 +1,274 @@
+#include "capture/postgres/checks.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "capture/postgres/connection.h"
+#include "capture/postgres/publication.h"
+#include "capture/postgres/server_facts.h"
+#include "capture/postgres/slot.h"
+#include "capture/postgres/sql_text.h"
+#include "capture/postgres/target.h"
+#include "proto/reason.h"
+
+namespace tidemark::capture::postgres {
+namespace {
+
+constexpr absl::Duration kCheckTimeout = absl::Seconds(15);
+
+// One run of the checks: what it looks at, and what it found so far.
+class Checks {
+ public:
+  Checks(const v1::FeedConfig& config, std::span<const TablePattern> patterns)
+      : config_(config),
+        patterns_(patterns),
+        slot_(SlotName(config)),
+        publication_(PublicationName(config)) {}
+
+  std::vector<Finding> Run() {
+    if (Connect()) {
+      CheckReplicationSession();
+      CheckSettings();
+      CheckTables();
+      CheckSlot();
+      CheckOtherSlots();
+    }
+    if (findings_.empty()) {
+      findings_.push_back(
+          {Finding::Severity::kOk, "", fmt::format("{}: ready", target_.Text()), ""});
+    }
+    return std::move(findings_);
+  }
+
+ private:
+  void Add(Finding::Severity severity, std::string_view reason, std::string message,
+           std::string remedy) {
+    findings_.push_back({severity, std::string(reason), std::move(message), std::move(remedy)});
+  }
+  void AddError(std::string_view reason, std::string message, std::string remedy) {
+    Add(Finding::Severity::kError, reason, std::move(message), std::move(remedy));
+  }
+  void AddStatus(const absl::Status& status, std::string remedy = "") {
+    AddError(ReasonOf(status), std::string(status.message()), std::move(remedy));
+  }
+  // Nothing, with a finding, when the question failed.
+  std::optional<ResultRows> Ask(const std::string& sql, std::string_view doing) {
+    absl::StatusOr<ResultRows> rows = sql_->Query(sql, doing, absl::Now() + kCheckTimeout);
+    if (rows.ok()) return *std::move(rows);
+    AddStatus(rows.status());
+    return std::nullopt;
+  }
+
+  bool Connect();
+  void CheckReplicationSession();
+  void CheckSettings();
+  void CheckRoom(std::string_view setting, const std::string& count_sql);
+  void CheckTables();
+  void CheckPrivileges(const SourceTable& table);
+  void CheckPublication(const std::vector<SourceTable>& tables);
+  void CheckMayPublish(const std::vector<SourceTable>& tables);
+  void CheckSlot();
+  void CheckOtherSlots();
+
+  const v1::FeedConfig& config_;
+  std::span<const TablePattern> patterns_;
+  const std::string slot_;
+  const std::string publication_;
+  Target target_;
+  Interruption never_;
+  std::unique_ptr<Connection> sql_;
+  std::vector<Finding> findings_;
+};
+
+bool Checks::Connect() {
+  absl::StatusOr<Target> target = TargetOf(config_);
+  if (!target.ok()) {
+    AddStatus(target.status());
+    return false;
+  }
+  target_ = *std::move(target);
+  absl::StatusOr<std::unique_ptr<Connection>> sql =
+      Connection::Open(target_, Connection::Kind::kSql, &never_, absl::Now() + kCheckTimeout);
+  if (!sql.ok()) {
+    AddStatus(sql.status());
+    return false;
+  }
+  sql_ = *std::move(sql);
+  if (sql_->server_version() >= kServerVersionMin) return true;
+  AddStatus(CheckServer({.version = sql_->server_version()}));
+  return false;
+}
+
+void Checks::CheckReplicationSession() {
+  absl::StatusOr<std::unique_ptr<Connection>> replication = Connection::Open(
+      target_, Connection::Kind::kReplication, &never_, absl::Now() + kCheckTimeout);
+  if (replication.ok()) return;
+  AddStatus(replication.status(),
+            ReasonOf(replication.status()) == reason::kSourcePrivilege
+                ? fmt::format("ALTER ROLE {} REPLICATION;", QuoteIdentifier(target_.user))
+                : "");
+}
+
+void Checks::CheckSettings() {
+  std::optional<ResultRows> rows =
+      Ask("SELECT current_setting('wal_level'), pg_is_in_recovery()", "reading the settings");
+  if (!rows) return;
+  if (rows->True(0, 1)) {
+    AddError(reason::kSourceSetting, "the server is a standby; capture needs the primary", "");
+    return;
+  }
+  if (rows->Text(0, 0) != "logical") {
+    AddError(reason::kSourceSetting, fmt::format("wal_level is {}", rows->Text(0, 0)),
+             "ALTER SYSTEM SET wal_level = logical; -- then restart the server");
+  }
+  CheckRoom("max_replication_slots",
+            fmt::format("SELECT count(*) FROM pg_replication_slots WHERE slot_name <> {}",
+                        QuoteLiteral(slot_)));
+  CheckRoom("max_wal_senders",
+            fmt::format("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'walsender' "
+                        "AND application_name <> {}",
+                        QuoteLiteral(target_.application_name)));
+}
+
+void Checks::CheckRoom(std::string_view setting, const std::string& count_sql) {
+  std::optional<ResultRows> rows =
+      Ask(fmt::format("SELECT ({}), current_setting('{}')", count_sql, setting),
+          "counting what is used");
+  if (!rows || rows->Number(0, 0) < rows->Number(0, 1)) return;
+  AddError(reason::kSlotsExhausted,
+           fmt::format("all {} of {} are in use", rows->Number(0, 1), setting),
+           fmt::format("ALTER SYSTEM SET {} = {}; -- then restart the server", setting,
+                       rows->Number(0, 1) + 10));
+}
+
+void Checks::CheckTables() {
+  const absl::Time deadline = absl::Now() + kCheckTimeout;
+  absl::StatusOr<std::vector<SourceTable>> tables =
+      ReadMatchingTables(sql_.get(), patterns_, deadline);
+  if (!tables.ok()) return AddStatus(tables.status());
+  if (absl::Status exist = CheckTablesExist(patterns_, *tables); !exist.ok()) AddStatus(exist);
+  for (const SourceTable& table : *tables) CheckPrivileges(table);
+  if (!tables->empty()) CheckPublication(*tables);
+}
+
+void Checks::CheckPrivileges(const SourceTable& table) {
+  std::optional<ResultRows> rows =
+      Ask(fmt::format("SELECT has_schema_privilege({}, 'USAGE'), has_table_privilege({}, 'SELECT')",
+                      QuoteLiteral(table.schema), table.oid),
+          "looking at privileges");
+  if (!rows) return;
+  const std::string role = QuoteIdentifier(target_.user);
+  if (!rows->True(0, 0)) {
+    AddError(reason::kSourcePrivilege,
+             fmt::format("role {} may not use schema {}", target_.user, table.schema),
+             fmt::format("GRANT USAGE ON SCHEMA {} TO {};", QuoteIdentifier(table.schema), role));
+  }
+  if (!rows->True(0, 1)) {
+    AddError(reason::kSourcePrivilege,
+             fmt::format("role {} may not read table {}", target_.user, table.Text()),
+             fmt::format("GRANT SELECT ON {} TO {};", QuoteTable(table.schema, table.table), role));
+  }
+}
+
+void Checks::CheckPublication(const std::vector<SourceTable>& tables) {
+  absl::StatusOr<std::optional<Publication>> found =
+      ReadPublication(sql_.get(), publication_, absl::Now() + kCheckTimeout);
+  if (!found.ok()) return AddStatus(found.status());
+  for (const SourceTable& table : tables) {
+    if (table.HasIdentity()) continue;
+    Add(*found ? Finding::Severity::kWarning : Finding::Severity::kError, reason::kSourceSetting,
+        fmt::format("table {} has no primary key and no replica identity: once it is published, "
+                    "PostgreSQL refuses its updates and deletes",
+                    table.Text()),
+        fmt::format("ALTER TABLE {} REPLICA IDENTITY FULL; -- or add a primary key",
+                    QuoteTable(table.schema, table.table)));
+  }
+  if (!*found) return CheckMayPublish(tables);
+  absl::Status covers = CheckCovers(**found, tables);
+  if (covers.ok()) return;
+  std::string missing;
+  for (const SourceTable& table : tables) {
+    bool held = false;
+    for (const SourceTable& published : (*found)->tables) held |= published.oid == table.oid;
+    if (!held) missing += (missing.empty() ? "" : ", ") + QuoteTable(table.schema, table.table);
+  }
+  const std::string name = QuoteIdentifier(publication_);
+  AddStatus(covers,
+            ReasonOf(covers) == reason::kPublicationMissing
+                ? fmt::format("ALTER PUBLICATION {} ADD TABLE {};", name, missing)
+                : fmt::format("ALTER PUBLICATION {} SET (publish = 'insert, update, delete, "
+                              "truncate', publish_via_partition_root = true);",
+                              name));
+}
+
+// Without a publication the role makes one: it needs the database's CREATE and every table.
+void Checks::CheckMayPublish(const std::vector<SourceTable>& tables) {
+  std::string oids;
+  for (const SourceTable& table : tables) {
+    oids += (oids.empty() ? "" : ",") + std::to_string(table.oid);
+  }
+  std::optional<ResultRows> rows =
+      Ask(fmt::format("SELECT has_database_privilege(current_database(), 'CREATE') AND NOT EXISTS "
+                      "(SELECT 1 FROM pg_class WHERE oid IN ({}) AND NOT pg_has_role(relowner, "
+                      "'USAGE'))",
+                      oids),
+          "looking at privileges");
+  if (!rows || rows->True(0, 0)) return;
+  AddError(reason::kPublicationMissing,
+           fmt::format("there is no publication {}, and role {} may not make it (it owns not all "
+                       "of the tables, or may not create in the database)",
+                       publication_, target_.user),
+           CreatePublicationSql(publication_, tables) + "; -- as the tables' owner");
+}
+
+void Checks::CheckSlot() {
+  absl::StatusOr<std::optional<SlotFacts>> slot =
+      ReadSlot(sql_.get(), slot_, absl::Now() + kCheckTimeout);
+  if (!slot.ok()) return AddStatus(slot.status());
+  if (!*slot) return;
+  if (absl::Status kind = CheckSlotKind(**slot, target_.database); !kind.ok()) {
+    return AddStatus(kind);
+  }
+  if ((*slot)->wal_status == "lost") {
+    AddError(reason::kSlotLost,
+             fmt::format("slot {} is lost: the server removed the log that it kept", slot_),
+             fmt::format("SELECT pg_drop_replication_slot({}); -- and take a new snapshot",
+                         QuoteLiteral(slot_)));
+  }
+  if (absl::Status free = CheckSlotFree(**slot); !free.ok()) {
+    Add(Finding::Severity::kWarning, reason::kSlotActive, std::string(free.message()), "");
+  }
+}
+
+void Checks::CheckOtherSlots() {
+  // What a forgotten slot keeps fills the server's disk, and then this feed stops as well.
+  std::optional<ResultRows> rows = Ask(
+      fmt::format("SELECT slot_name, pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint / "
+                  "1048576 FROM pg_replication_slots WHERE NOT active AND slot_name <> {} AND "
+                  "restart_lsn IS NOT NULL AND pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn) "
+                  "> 1073741824 ORDER BY slot_name",
+                  QuoteLiteral(slot_)),
+      "looking at other slots");
+  if (!rows) return;
+  for (size_t row = 0; row < rows->rows.size(); ++row) {
+    Add(Finding::Severity::kWarning, reason::kSourceSetting,
+        fmt::format("nobody reads slot {}, and it keeps {} MiB of the server's log",
+                    rows->Text(row, 0), rows->Number(row, 1)),
+        fmt::format("SELECT pg_drop_replication_slot({}); -- if nobody needs it",
+                    QuoteLiteral(rows->Text(row, 0))));
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> CheckPostgres(const v1::FeedConfig& config,
+                                   std::span<const TablePattern> tables) {
+  return Checks(config, tables).Run();
+}
+
+}  // namespace tidemark::capture::postgres

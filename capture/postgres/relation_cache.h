@@ -1,0 +1,79 @@
+// The tables of the stream: what their Relation messages said, as schemas and as shapes to encode
+// rows with. The snapshot describes its tables through the same functions, so that both paths name
+// the same schema_id.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "capture/postgres/connection.h"
+#include "capture/postgres/pgoutput_decoder.h"
+#include "capture/postgres/row_encoder.h"
+#include "capture/postgres/type_catalog.h"
+#include "proto/table_name.h"
+#include "tidemark/v1/change.pb.h"
+
+namespace tidemark::capture::postgres {
+
+struct DescribedColumn {
+  std::string name;
+  uint32_t type_oid = 0;
+  int32_t typmod = -1;
+  bool in_identity = false;
+};
+
+// A Relation message that owns what it says.
+struct RelationDescription {
+  uint32_t oid = 0;
+  std::string schema_name;
+  std::string table_name;
+  char replica_identity = 'd';
+  std::vector<DescribedColumn> columns;
+};
+
+RelationDescription DescriptionOf(const RelationMessage& message);
+
+struct Relation {
+  // False: the publication sends it, the feed does not want it. Its changes count and are not kept.
+  bool captured = true;
+  v1::TableSchema schema;
+  RowShape shape;
+};
+
+// Order of the key: of the index where the catalog still agrees with what the stream says, else of
+// the columns. Pure.
+Relation BuildRelation(const RelationDescription& description,
+                       std::span<const std::string> primary_key,
+                       std::span<const std::string> identity_index, const TypeCatalog& types);
+
+// BuildRelation with what the catalog says now of keys and types.
+absl::StatusOr<Relation> ReadRelation(Connection* catalog, const RelationDescription& description,
+                                      TypeCatalog* types, absl::Time deadline);
+
+// Thread rule: one thread at a time. `patterns` must outlive the cache.
+class RelationCache {
+ public:
+  explicit RelationCache(std::span<const TablePattern> patterns) : patterns_(patterns) {}
+
+  // A Relation message: replaces what was known under its OID. Asks the catalog, with a deadline of
+  // its own (kCatalogTimeout). The pointer is valid until the next Put of the same OID.
+  absl::StatusOr<const Relation*> Put(const RelationMessage& message, Connection* catalog);
+  // Null for an OID that was never announced.
+  const Relation* Find(uint32_t oid) const;
+
+ private:
+  std::span<const TablePattern> patterns_;
+  TypeCatalog types_;
+  absl::flat_hash_map<uint32_t, std::unique_ptr<Relation>> relations_;
+};
+
+inline constexpr absl::Duration kCatalogTimeout = absl::Seconds(20);
+
+}  // namespace tidemark::capture::postgres

@@ -1,0 +1,59 @@
+#include "capture/postgres/server_facts.h"
+
+#include <fmt/format.h>
+
+#include "proto/reason.h"
+
+namespace tidemark::capture::postgres {
+
+absl::StatusOr<ServerFacts> ReadServerFacts(Connection* replication, Connection* sql,
+                                            absl::Time deadline) {
+  ServerFacts facts;
+  facts.version = sql->server_version();
+  // An older server might not even understand the questions.
+  if (facts.version < kServerVersionMin) return facts;
+  absl::StatusOr<ResultRows> identity =
+      replication->Query("IDENTIFY_SYSTEM", "identifying the server", deadline);
+  if (!identity.ok()) return identity.status();
+  absl::StatusOr<ResultRows> settings = sql->Query(
+      "SELECT current_setting('wal_level'), pg_is_in_recovery(),"
+      " CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()"
+      "      ELSE pg_current_wal_flush_lsn() END,"
+      " (SELECT setting FROM pg_settings WHERE name = 'wal_sender_timeout')",
+      "reading the server's settings", deadline);
+  if (!settings.ok()) return settings.status();
+  if (identity->empty() || identity->rows[0].size() < 4 || settings->empty()) {
+    return ErrorWithReason(absl::StatusCode::kFailedPrecondition, reason::kSourceProtocol,
+                           "the server did not say who it is (IDENTIFY_SYSTEM gave no row)");
+  }
+  facts.system_identifier = identity->Text(0, 0);
+  facts.timeline = static_cast<uint32_t>(identity->Number(0, 1));
+  facts.database = identity->Text(0, 3);
+  facts.wal_level = settings->Text(0, 0);
+  facts.in_recovery = settings->True(0, 1);
+  if (absl::StatusOr<Lsn> lsn = ParseLsn(settings->Text(0, 2)); lsn.ok()) facts.flush_lsn = *lsn;
+  facts.wal_sender_timeout = absl::Milliseconds(settings->Number(0, 3));
+  return facts;
+}
+
+absl::Status CheckServer(const ServerFacts& facts) {
+  if (facts.version < kServerVersionMin) {
+    return ErrorWithReason(absl::StatusCode::kFailedPrecondition, reason::kSourceVersion,
+                           fmt::format("the server is PostgreSQL {}.{}; 13 or newer is needed",
+                                       facts.version / 10000, facts.version % 10000));
+  }
+  if (facts.in_recovery) {
+    return ErrorWithReason(absl::StatusCode::kFailedPrecondition, reason::kSourceSetting,
+                           "the server is a standby; capture needs the primary: connect to that");
+  }
+  if (facts.wal_level != "logical") {
+    return ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, reason::kSourceSetting,
+        fmt::format("the server's wal_level is {}; run ALTER SYSTEM SET wal_level = logical and "
+                    "restart the server",
+                    facts.wal_level));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tidemark::capture::postgres

@@ -1,0 +1,176 @@
+#include "capture/postgres/slot.h"
+
+#include <fmt/format.h>
+
+#include "capture/postgres/sql_text.h"
+#include "proto/reason.h"
+
+namespace tidemark::capture::postgres {
+namespace {
+
+constexpr std::string_view kPlugin = "pgoutput";
+
+absl::Status Refuse(std::string_view reason, const std::string& message,
+                    const ErrorDetails& details) {
+  return ErrorWithReason(absl::StatusCode::kFailedPrecondition, reason, message, details);
+}
+
+absl::Status CheckIdentity(const v1::PostgresCheckpoint& checkpoint, const ServerFacts& server) {
+  if (checkpoint.system_identifier() != server.system_identifier) {
+    return Refuse(
+        reason::kSourceReplaced,
+        fmt::format("the server is another cluster: system identifier {}, the feed was "
+                    "captured from {}; connect to that one, or make a new feed",
+                    server.system_identifier, checkpoint.system_identifier()),
+        {{"expected", checkpoint.system_identifier()}, {"found", server.system_identifier}});
+  }
+  if (checkpoint.database() != server.database) {
+    return Refuse(reason::kSourceReplaced,
+                  fmt::format("the feed was captured from database {}, not {}; connect to that "
+                              "one, or make a new feed",
+                              checkpoint.database(), server.database),
+                  {{"expected", checkpoint.database()}, {"found", server.database}});
+  }
+  if (checkpoint.timeline() != server.timeline) {
+    return Refuse(
+        reason::kSourceTimeline,
+        fmt::format("the server is on timeline {}, the feed was captured from timeline {}: a "
+                    "standby was promoted or a backup restored, and commits may have been undone; "
+                    "connect to the old primary, or take a new snapshot",
+                    server.timeline, checkpoint.timeline()),
+        {{"expected", std::to_string(checkpoint.timeline())},
+         {"found", std::to_string(server.timeline)}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPositions(Lsn checkpoint, const ServerFacts& server, const SlotFacts& slot) {
+  if (checkpoint > server.flush_lsn) {
+    return Refuse(reason::kSourceRewound,
+                  fmt::format("the feed was captured up to {}, but the server's log ends at {}: it "
+                              "was restored from an older state; take a new snapshot",
+                              LsnText(checkpoint), LsnText(server.flush_lsn)),
+                  {{"checkpoint", LsnText(checkpoint)}, {"server", LsnText(server.flush_lsn)}});
+  }
+  if (*slot.confirmed_flush > checkpoint) {
+    return Refuse(
+        reason::kSlotAdvanced,
+        fmt::format("slot {} stands at {}, past the feed's checkpoint {}: somebody else moved "
+                    "it, and the changes between are not sent again; take a new snapshot",
+                    slot.name, LsnText(*slot.confirmed_flush), LsnText(checkpoint)),
+        {{"slot", slot.name},
+         {"checkpoint", LsnText(checkpoint)},
+         {"confirmed_flush", LsnText(*slot.confirmed_flush)}});
+  }
+  return absl::OkStatus();
+}
+
+std::optional<Lsn> LsnOrNothing(const ResultRows& rows, size_t column) {
+  absl::StatusOr<Lsn> lsn = ParseLsn(rows.Text(0, column));
+  return lsn.ok() ? std::optional<Lsn>(*lsn) : std::nullopt;
+}
+
+}  // namespace
+
+std::string SlotQuery(const std::string& name) {
+  return fmt::format(
+      "SELECT s.slot_type, s.plugin, s.database, s.active_pid, s.confirmed_flush_lsn,"
+      " s.restart_lsn, s.wal_status, s.safe_wal_size,"
+      " pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn)::bigint, pg_current_wal_flush_lsn()"
+      " FROM pg_replication_slots s WHERE s.slot_name = {}",
+      QuoteLiteral(name));
+}
+
+std::optional<SlotFacts> SlotFromRows(const std::string& name, const ResultRows& rows) {
+  if (rows.empty()) return std::nullopt;
+  SlotFacts slot;
+  slot.name = name;
+  slot.type = rows.Text(0, 0);
+  slot.plugin = rows.Text(0, 1);
+  slot.database = rows.Text(0, 2);
+  slot.active_pid = static_cast<int32_t>(rows.Number(0, 3));
+  slot.confirmed_flush = LsnOrNothing(rows, 4);
+  slot.restart = LsnOrNothing(rows, 5);
+  slot.wal_status = rows.Text(0, 6);
+  // Below zero: the next checkpoint of the server gives the slot up.
+  const bool over = rows.Text(0, 7).starts_with("-");
+  if (!rows.IsNull(0, 7)) slot.headroom_bytes = over ? 0 : rows.Number(0, 7);
+  slot.retained_bytes = rows.Number(0, 8);
+  slot.server_flush = LsnOrNothing(rows, 9).value_or(0);
+  return slot;
+}
+
+absl::StatusOr<std::optional<SlotFacts>> ReadSlot(Connection* sql, const std::string& name,
+                                                  absl::Time deadline) {
+  absl::StatusOr<ResultRows> rows = sql->Query(SlotQuery(name), "reading the slot", deadline);
+  if (!rows.ok()) return rows.status();
+  return SlotFromRows(name, *rows);
+}
+
+absl::Status CheckSlotKind(const SlotFacts& slot, const std::string& database) {
+  if (slot.type == "logical" && slot.plugin == kPlugin && slot.database == database) {
+    return absl::OkStatus();
+  }
+  const std::string found =
+      slot.type == "logical"
+          ? fmt::format("a logical slot of plugin {} in database {}", slot.plugin, slot.database)
+          : fmt::format("a {} slot", slot.type);
+  return Refuse(reason::kSlotForeign,
+                fmt::format("slot {} is {}; the feed needs one of plugin {} in database {}: "
+                            "configure another slot name",
+                            slot.name, found, kPlugin, database),
+                {{"slot", slot.name},
+                 {"type", slot.type},
+                 {"plugin", slot.plugin},
+                 {"database", slot.database}});
+}
+
+absl::Status CheckSlotFree(const SlotFacts& slot) {
+  if (slot.active_pid == 0) return absl::OkStatus();
+  return ErrorWithReason(
+      absl::StatusCode::kUnavailable, reason::kSlotActive,
+      fmt::format("slot {0} in use by pid {1}; it is tried again. Who that is: SELECT * FROM "
+                  "pg_stat_activity WHERE pid = {1}",
+                  slot.name, slot.active_pid),
+      {{"slot", slot.name}, {"pid", std::to_string(slot.active_pid)}});
+}
+
+absl::Status CheckResume(const v1::PostgresCheckpoint& checkpoint, Lsn checkpoint_lsn,
+                         const ServerFacts& server, const std::string& slot_name,
+                         const std::optional<SlotFacts>& slot) {
+  if (absl::Status status = CheckIdentity(checkpoint, server); !status.ok()) return status;
+  if (!slot.has_value()) {
+    return Refuse(reason::kSlotMissing,
+                  fmt::format("slot {} is gone; the feed was captured up to {}, and what changed "
+                              "since then cannot be told: take a new snapshot",
+                              slot_name, LsnText(checkpoint_lsn)),
+                  {{"slot", slot_name}, {"checkpoint", LsnText(checkpoint_lsn)}});
+  }
+  if (absl::Status status = CheckSlotKind(*slot, server.database); !status.ok()) return status;
+  // A lost slot still shows its confirmed position, which says nothing any more.
+  if (slot->wal_status == "lost" || !slot->restart.has_value() ||
+      !slot->confirmed_flush.has_value()) {
+    return ErrorWithReason(absl::StatusCode::kDataLoss, reason::kSlotLost,
+                           fmt::format("slot {} is lost: the server removed the log behind {} (see "
+                                       "max_slot_wal_keep_size); take a new snapshot",
+                                       slot_name, LsnText(checkpoint_lsn)),
+                           {{"slot", slot_name}, {"checkpoint", LsnText(checkpoint_lsn)}});
+  }
+  if (absl::Status status = CheckPositions(checkpoint_lsn, server, *slot); !status.ok()) {
+    return status;
+  }
+  return CheckSlotFree(*slot);
+}
+
+void FillSlotStatus(const SlotFacts& slot, v1::SlotStatus* status) {
+  status->set_name(slot.name);
+  status->set_confirmed_flush(slot.confirmed_flush ? LsnText(*slot.confirmed_flush) : "");
+  status->set_restart(slot.restart ? LsnText(*slot.restart) : "");
+  status->set_wal_status(slot.wal_status);
+  status->set_retained_bytes(slot.retained_bytes);
+  status->clear_headroom_bytes();
+  if (slot.headroom_bytes) status->set_headroom_bytes(*slot.headroom_bytes);
+  status->set_active_pid(slot.active_pid);
+}
+
+}  // namespace tidemark::capture::postgres

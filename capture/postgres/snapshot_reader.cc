@@ -1,0 +1,173 @@
+#include "capture/postgres/snapshot_reader.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "capture/postgres/sql_text.h"
+#include "capture/postgres/table_catalog.h"
+
+namespace tidemark::capture::postgres {
+namespace {
+
+// The files behind the tables and their partitions. A rewrite (or a truncate) gives a new one.
+std::string FilesQuery(const std::vector<SnapshotTable>& tables) {
+  std::vector<uint32_t> oids;
+  for (const SnapshotTable& table : tables) oids.push_back(table.table.oid);
+  return fmt::format(
+      "SELECT c.oid, c.relfilenode FROM pg_class c WHERE c.oid IN ({0}) OR c.oid IN (SELECT "
+      "p.relid FROM pg_class r CROSS JOIN LATERAL pg_partition_tree(r.oid) p WHERE r.oid IN ({0}) "
+      "AND r.relkind = 'p') ORDER BY c.oid",
+      fmt::join(oids, ","));
+}
+
+std::string CopySql(const SnapshotTable& table) {
+  std::string columns;
+  for (const v1::Column& column : table.relation.schema.columns()) {
+    columns += (columns.empty() ? "" : ", ") + QuoteIdentifier(column.name());
+  }
+  // ONLY: children of plain inheritance are tables of their own in a publication.
+  return fmt::format("COPY (SELECT {} FROM {}{}{}) TO STDOUT", columns,
+                     table.table.partitioned ? "" : "ONLY ",
+                     QuoteTable(table.table.schema, table.table.table),
+                     table.table.row_filter.empty() ? "" : " WHERE " + table.table.row_filter);
+}
+
+}  // namespace
+
+SnapshotReader::SnapshotReader(std::unique_ptr<Connection> session, std::vector<SourceTable> tables)
+    : session_(std::move(session)) {
+  for (SourceTable& table : tables) tables_.push_back({.table = std::move(table)});
+  kept_.Begin();
+  made_.Begin();
+}
+
+absl::StatusOr<std::unique_ptr<SnapshotReader>> SnapshotReader::Begin(
+    const Target& target, const std::string& snapshot, std::vector<SourceTable> tables,
+    Connection* catalog, Interruption* interruption, absl::Time deadline) {
+  absl::StatusOr<std::unique_ptr<Connection>> session =
+      Connection::Open(target, Connection::Kind::kSql, interruption, deadline);
+  if (!session.ok()) return session.status();
+  absl::StatusOr<ResultRows> imported = (*session)->Query(
+      fmt::format("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT {}",
+                  QuoteLiteral(snapshot)),
+      "importing the slot's snapshot", deadline);
+  if (!imported.ok()) return imported.status();
+  std::unique_ptr<SnapshotReader> reader(
+      new SnapshotReader(*std::move(session), std::move(tables)));
+  if (absl::Status status = reader->HoldTables(deadline); !status.ok()) return status;
+  if (absl::Status status = reader->CheckNotRewritten(catalog, deadline); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = reader->DescribeTables(catalog, deadline); !status.ok()) return status;
+  return reader;
+}
+
+absl::Status SnapshotReader::HoldTables(absl::Time deadline) {
+  for (const SnapshotTable& table : tables_) {
+    absl::StatusOr<ResultRows> held = session_->Query(
+        fmt::format("LOCK TABLE {} IN ACCESS SHARE MODE",
+                    QuoteTable(table.table.schema, table.table.table)),
+        fmt::format("holding table {} for the snapshot", table.table.Text()), deadline);
+    if (!held.ok()) return held.status();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SnapshotReader::CheckNotRewritten(Connection* catalog, absl::Time deadline) {
+  const std::string query = FilesQuery(tables_);
+  absl::StatusOr<ResultRows> then = session_->Query(query, "reading the tables' files", deadline);
+  if (!then.ok()) return then.status();
+  absl::StatusOr<ResultRows> now = catalog->Query(query, "reading the tables' files", deadline);
+  if (!now.ok()) return now.status();
+  if (then->rows == now->rows) return absl::OkStatus();
+  return absl::AbortedError("a table was rewritten while the snapshot began");
+}
+
+absl::Status SnapshotReader::DescribeTables(Connection* catalog, absl::Time deadline) {
+  TypeCatalog types;
+  for (SnapshotTable& table : tables_) {
+    absl::StatusOr<RelationDescription> description = DescribeTable(catalog, table.table, deadline);
+    if (!description.ok()) return description.status();
+    absl::StatusOr<Relation> relation = ReadRelation(catalog, *description, &types, deadline);
+    if (!relation.ok()) return relation.status();
+    table.relation = *std::move(relation);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SnapshotReader::StartTable(std::vector<SourceEvent>* events) {
+  SnapshotTable& table = tables_[current_];
+  events->push_back(SchemaSeen{table.relation.schema});
+  copying_ = true;
+  return session_->StartCopy(CopySql(table), fmt::format("reading table {}", table.table.Text()),
+                             absl::Now() + kCatalogTimeout);
+}
+
+absl::Status SnapshotReader::EndTable() {
+  copying_ = false;
+  tables_[current_].finished = true;
+  ++current_;
+  if (!done()) return absl::OkStatus();
+  return session_->Query("COMMIT", "ending the snapshot", absl::Now() + kCatalogTimeout).status();
+}
+
+absl::Status SnapshotReader::AddLine(std::string_view line) {
+  SnapshotTable& table = tables_[current_];
+  if (!line.empty() && line.back() == '\n') line.remove_suffix(1);
+  ++table.rows_done;
+  return encoder_.AddCopyLine(table.relation.shape, line, table.rows_kept ? &kept_ : &made_);
+}
+
+size_t SnapshotReader::TakeRuns(uint64_t made_handle, std::vector<SourceEvent>* events) {
+  size_t bytes = 0;
+  std::vector<EncodedRun> kept = kept_.TakeFullRuns();
+  std::vector<EncodedRun> made = made_.TakeFullRuns();
+  for (const EncodedRun& run : kept) bytes += run.bytes.size();
+  for (const EncodedRun& run : made) bytes += run.bytes.size();
+  if (!kept.empty()) events->push_back(SnapshotRows{std::move(kept)});
+  if (!made.empty()) events->push_back(LargePart{made_handle, std::move(made)});
+  return bytes;
+}
+
+absl::Status SnapshotReader::ReadSome(absl::Time deadline, size_t bytes_max, uint64_t made_handle,
+                                      std::vector<SourceEvent>* events) {
+  size_t bytes = 0;
+  while (!done() && bytes < bytes_max) {
+    if (!copying_) {
+      if (absl::Status status = StartTable(events); !status.ok()) return status;
+    }
+    std::string_view line;
+    absl::StatusOr<Connection::Copy> copy = session_->NextCopy(&line);
+    if (!copy.ok()) return copy.status();
+    if (*copy == Connection::Copy::kData) {
+      if (absl::Status status = AddLine(line); !status.ok()) return status;
+      bytes += TakeRuns(made_handle, events);
+    } else if (*copy == Connection::Copy::kEnd) {
+      if (absl::Status status = EndTable(); !status.ok()) return status;
+    } else {
+      absl::StatusOr<Connection::Wake> wake = session_->Wait(deadline);
+      if (!wake.ok()) return wake.status();
+      if (*wake != Connection::Wake::kReadable) return absl::OkStatus();
+    }
+  }
+  if (!done()) return absl::OkStatus();
+  // What is left of the kept rows, so that nothing has to be taken later.
+  EncodedTransaction rest = kept_.Finish(Position(), v1::CommitRecord());
+  kept_.Begin();
+  if (!rest.runs.empty()) events->push_back(SnapshotRows{std::move(rest.runs)});
+  return absl::OkStatus();
+}
+
+bool SnapshotReader::FinishMade(uint64_t made_handle, const Position& position,
+                                v1::CommitRecord record, std::vector<SourceEvent>* events) {
+  if (made_.changes() == 0) return false;
+  EncodedTransaction made = made_.Finish(position, std::move(record));
+  if (!made.runs.empty()) events->push_back(LargePart{made_handle, std::move(made.runs)});
+  events->push_back(LargeCommitted{made_handle, position, std::move(made.record)});
+  return true;
+}
+
+}  // namespace tidemark::capture::postgres

@@ -1,0 +1,76 @@
+// Reads the initial rows under the snapshot that the slot exported, table by table.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "capture/postgres/connection.h"
+#include "capture/postgres/publication.h"
+#include "capture/postgres/relation_cache.h"
+#include "capture/postgres/row_encoder.h"
+#include "capture/source.h"
+#include "capture/transaction_builder.h"
+
+namespace tidemark::capture::postgres {
+
+struct SnapshotTable {
+  SourceTable table;
+  Relation relation;
+  // Its rows go to the current rows; otherwise into the log, as one made transaction.
+  bool rows_kept = true;
+  uint64_t rows_done = 0;
+  bool finished = false;
+};
+
+// Begin, then ReadSome until done(). Rows of tables that keep current rows come as SnapshotRows,
+// the others as LargePart of one handle; the transaction that those belong to is committed by
+// FinishMade. Thread rule: one thread at a time.
+class SnapshotReader {
+ public:
+  // Imports the snapshot in a session of its own, holds every table against changes of its
+  // definition, and only then reads how they look. ABORTED when one of them was rewritten after the
+  // snapshot was taken: such a table reads as empty, and everything must be done again.
+  static absl::StatusOr<std::unique_ptr<SnapshotReader>> Begin(
+      const Target& target, const std::string& snapshot, std::vector<SourceTable> tables,
+      Connection* catalog, Interruption* interruption, absl::Time deadline);
+
+  // Which tables keep current rows, decided before the first ReadSome.
+  std::vector<SnapshotTable>& tables() { return tables_; }
+  const std::vector<SnapshotTable>& tables() const { return tables_; }
+
+  // Appends about `bytes_max` of events, or what came until the deadline. A query that takes long
+  // is no failure: TCP itself watches that the server lives.
+  absl::Status ReadSome(absl::Time deadline, size_t bytes_max, uint64_t made_handle,
+                        std::vector<SourceEvent>* events);
+  bool done() const { return current_ == tables_.size(); }
+
+  // After done(): the rest of the made transaction. False when no row went into it.
+  bool FinishMade(uint64_t made_handle, const Position& position, v1::CommitRecord record,
+                  std::vector<SourceEvent>* events);
+
+ private:
+  SnapshotReader(std::unique_ptr<Connection> session, std::vector<SourceTable> tables);
+
+  absl::Status HoldTables(absl::Time deadline);
+  absl::Status CheckNotRewritten(Connection* catalog, absl::Time deadline);
+  absl::Status DescribeTables(Connection* catalog, absl::Time deadline);
+  absl::Status StartTable(std::vector<SourceEvent>* events);
+  absl::Status EndTable();
+  absl::Status AddLine(std::string_view line);
+  size_t TakeRuns(uint64_t made_handle, std::vector<SourceEvent>* events);
+
+  std::unique_ptr<Connection> session_;
+  std::vector<SnapshotTable> tables_;
+  size_t current_ = 0;
+  bool copying_ = false;
+  RowEncoder encoder_;
+  TransactionBuilder kept_;
+  TransactionBuilder made_;
+};
+
+}  // namespace tidemark::capture::postgres

@@ -1,0 +1,182 @@
+#include "capture/postgres/source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "proto/reason.h"
+
+namespace tidemark::capture::postgres {
+namespace {
+
+absl::Duration SilenceTimeout(const v1::FeedConfig& config) {
+  if (!config.postgres().has_silence_timeout()) return kSilenceTimeoutDefault;
+  const google::protobuf::Duration& timeout = config.postgres().silence_timeout();
+  return absl::Seconds(timeout.seconds()) + absl::Nanoseconds(timeout.nanos());
+}
+
+}  // namespace
+
+PostgresSource::PostgresSource(const v1::FeedConfig& config, std::vector<TablePattern> tables,
+                               std::vector<TablePattern> rows_off)
+    : config_(config),
+      tables_(std::move(tables)),
+      rows_off_(std::move(rows_off)),
+      slot_name_(SlotName(config)),
+      publication_name_(PublicationName(config)),
+      silence_timeout_(SilenceTimeout(config)),
+      status_(slot_name_, publication_name_) {}
+
+PostgresSource::~PostgresSource() { Close(); }
+
+void PostgresSource::Enter(Phase phase, std::string cause) {
+  phase_ = phase;
+  v1::SourceState state = v1::SOURCE_STATE_CONNECTING;
+  if (phase == Phase::kCreatingSlot) state = v1::SOURCE_STATE_WAITING;
+  if (phase == Phase::kSnapshot) state = v1::SOURCE_STATE_SNAPSHOT;
+  if (phase == Phase::kStreaming) state = v1::SOURCE_STATE_STREAMING;
+  status_.SetState(state, std::move(cause));
+}
+
+absl::Status PostgresSource::Open(const v1::Checkpoint& checkpoint, uint32_t generation) {
+  Close();
+  generation_ = generation;
+  absl::Status status = Connect();
+  if (status.ok()) {
+    status = checkpoint.snapshot_phase() == v1::SNAPSHOT_PHASE_WHOLE ? OpenWhole(checkpoint)
+                                                                     : OpenFresh(checkpoint);
+  }
+  interruption_.Consume();
+  if (!status.ok()) Close();
+  return status;
+}
+
+absl::Status PostgresSource::Connect() {
+  absl::StatusOr<Target> target = TargetOf(config_);
+  if (!target.ok()) return target.status();
+  target_ = *std::move(target);
+  Enter(Phase::kClosed, fmt::format("connecting to {}", target_.Text()));
+  const absl::Time deadline = absl::Now() + kConnectTimeout;
+  absl::StatusOr<std::unique_ptr<Connection>> replication =
+      Connection::Open(target_, Connection::Kind::kReplication, &interruption_, deadline);
+  if (!replication.ok()) return replication.status();
+  replication_ = *std::move(replication);
+  absl::StatusOr<Connection*> catalog = Catalog(deadline);
+  if (!catalog.ok()) return catalog.status();
+  absl::StatusOr<ServerFacts> server = ReadServerFacts(replication_.get(), *catalog, deadline);
+  if (!server.ok()) return server.status();
+  server_ = *std::move(server);
+  return CheckServer(server_);
+}
+
+absl::StatusOr<Connection*> PostgresSource::Catalog(absl::Time deadline) {
+  if (catalog_ == nullptr) {
+    absl::StatusOr<std::unique_ptr<Connection>> catalog =
+        Connection::Open(target_, Connection::Kind::kSql, &interruption_, deadline);
+    if (!catalog.ok()) return catalog.status();
+    catalog_ = *std::move(catalog);
+  }
+  return catalog_.get();
+}
+
+absl::StatusOr<CaptureBatch> PostgresSource::Read(absl::Time deadline) {
+  absl::StatusOr<CaptureBatch> batch = ReadPhase(deadline);
+  interruption_.Consume();
+  if (!batch.ok()) Close();
+  return batch;
+}
+
+absl::StatusOr<CaptureBatch> PostgresSource::ReadPhase(absl::Time deadline) {
+  absl::Status status;
+  switch (phase_) {
+    case Phase::kClosed:
+      return absl::FailedPreconditionError("the source is not open");
+    case Phase::kPreparing:
+      return Prepare();
+    case Phase::kAwaitingConfirm:
+      status = WaitForConfirm(deadline);
+      break;
+    case Phase::kConfirmed:
+      status = CreateObjects();
+      break;
+    case Phase::kCreatingSlot:
+      status = WaitForSlot(deadline);
+      break;
+    case Phase::kSnapshot:
+      return ReadSnapshot(deadline);
+    case Phase::kStartStreaming:
+      status = StartStreaming();
+      break;
+    case Phase::kStreaming:
+      return ReadStream(deadline);
+  }
+  if (!status.ok()) return status;
+  return CaptureBatch();
+}
+
+absl::Status PostgresSource::Confirm(const Position& durable) {
+  if (phase_ == Phase::kAwaitingConfirm) {
+    Enter(Phase::kConfirmed, "making the publication and the slot");
+  }
+  if (phase_ != Phase::kStreaming) return absl::OkStatus();
+  replies_->Confirmed(durable.engine_low());
+  const absl::Time now = absl::Now();
+  if (replies_->NextDue() > now) return absl::OkStatus();
+  absl::Status status = Reply(now);
+  if (!status.ok()) Close();
+  return status;
+}
+
+void PostgresSource::Close() {
+  if (phase_ == Phase::kStreaming && replies_->owes_confirmation()) {
+    // The last word: what is durable is not sent again. Nothing depends on it.
+    (void)Reply(absl::Now());
+  }
+  snapshot_.reset();
+  streaming_.reset();
+  replies_.reset();
+  replication_.reset();
+  catalog_.reset();
+  if (phase_ != Phase::kClosed) Enter(Phase::kClosed, "closed");
+}
+
+void PostgresSource::FillStatus(v1::FeedStatus* status) const { status_.Fill(status, absl::Now()); }
+
+SourceDescription PostgresSource::Describe() const {
+  return {.engine = "postgres",
+          .completeness = v1::COMPLETENESS_CLASS_LOG_EXACT,
+          .replays_exactly = true};
+}
+
+std::string PostgresSource::NativeText(const Position& position) const {
+  return LsnText(position.engine_low());
+}
+
+absl::StatusOr<Position> PostgresSource::ParseNative(std::string_view text,
+                                                     uint32_t generation) const {
+  absl::StatusOr<Lsn> lsn = ParseLsn(text);
+  if (!lsn.ok()) {
+    return ErrorWithReason(absl::StatusCode::kInvalidArgument, reason::kRequestInvalid,
+                           std::string(lsn.status().message()));
+  }
+  return Position::Of(generation, *lsn);
+}
+
+v1::Checkpoint PostgresSource::CheckpointAt(const Position& position,
+                                            v1::SnapshotPhase phase) const {
+  v1::Checkpoint checkpoint;
+  checkpoint.set_position(std::string(position.bytes()));
+  checkpoint.set_snapshot_phase(phase);
+  v1::PostgresCheckpoint* postgres = checkpoint.mutable_postgres();
+  postgres->set_system_identifier(server_.system_identifier);
+  postgres->set_timeline(server_.timeline);
+  postgres->set_database(server_.database);
+  postgres->set_slot(slot_name_);
+  postgres->set_publication(publication_name_);
+  postgres->set_consistent_lsn(consistent_);
+  return checkpoint;
+}
+
+}  // namespace tidemark::capture::postgres

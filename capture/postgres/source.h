@@ -1,0 +1,128 @@
+// Captures one PostgreSQL database through logical replication (pgoutput).
+//
+//   Open ─ no whole snapshot ─▶ kPreparing ─ batch, Confirm ─▶ kCreatingSlot ─▶ kSnapshot ─┐
+//     └── whole snapshot ───────────────────────────────────────────────▶ kStreaming ◀──────┘
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture/postgres/connection.h"
+#include "capture/postgres/server_facts.h"
+#include "capture/postgres/slot_creation.h"
+#include "capture/postgres/snapshot_reader.h"
+#include "capture/postgres/source_status.h"
+#include "capture/postgres/standby_replies.h"
+#include "capture/postgres/streaming.h"
+#include "capture/source.h"
+#include "proto/table_name.h"
+#include "tidemark/v1/config.pb.h"
+
+namespace tidemark::capture::postgres {
+
+// What one Read hands over at most, plus the one frame or row that passes the bound.
+inline constexpr size_t kBatchBytesMax = 1 << 20;
+inline constexpr absl::Duration kConnectTimeout = absl::Seconds(15);
+inline constexpr absl::Duration kSilenceTimeoutDefault = absl::Seconds(30);
+// Idle progress is written to the store and synced: not for every keepalive.
+inline constexpr absl::Duration kProgressPeriod = absl::Seconds(1);
+inline constexpr absl::Duration kSlotFactsPeriod = absl::Seconds(5);
+// A server that does not answer the question about its slot must not hold capture up.
+inline constexpr absl::Duration kSlotFactsTimeout = absl::Seconds(1);
+inline constexpr absl::Duration kWaitingPeriod = absl::Seconds(1);
+// A table that is rewritten again and again while the snapshot begins.
+inline constexpr int kSnapshotAttemptsMax = 5;
+
+class PostgresSource final : public Source {
+ public:
+  PostgresSource(const v1::FeedConfig& config, std::vector<TablePattern> tables,
+                 std::vector<TablePattern> rows_off);
+  ~PostgresSource() override;
+
+  absl::Status Open(const v1::Checkpoint& checkpoint, uint32_t generation) override;
+  absl::StatusOr<CaptureBatch> Read(absl::Time deadline) override;
+  absl::Status Confirm(const Position& durable) override;
+  void Close() override;
+  void Interrupt() override { interruption_.Raise(); }
+  void FillStatus(v1::FeedStatus* status) const override;
+  SourceDescription Describe() const override;
+  std::string NativeText(const Position& position) const override;
+  absl::StatusOr<Position> ParseNative(std::string_view text, uint32_t generation) const override;
+
+ private:
+  enum class Phase {
+    kClosed,
+    kPreparing,
+    kAwaitingConfirm,
+    kConfirmed,
+    kCreatingSlot,
+    kSnapshot,
+    kStartStreaming,
+    kStreaming
+  };
+
+  void Enter(Phase phase, std::string cause);
+  absl::Status Connect();
+  absl::Status OpenWhole(const v1::Checkpoint& checkpoint);
+  absl::Status OpenFresh(const v1::Checkpoint& checkpoint);
+  absl::StatusOr<CaptureBatch> ReadPhase(absl::Time deadline);
+
+  CaptureBatch Prepare();
+  absl::Status WaitForConfirm(absl::Time deadline);
+  absl::Status CreateObjects();
+  absl::Status WaitForSlot(absl::Time deadline);
+  absl::Status BeginSnapshot(const CreatedSlot& slot);
+  absl::StatusOr<CaptureBatch> ReadSnapshot(absl::Time deadline);
+  bool KeepsRows(const v1::TableSchema& schema) const;
+
+  absl::Status StartStreaming();
+  absl::StatusOr<CaptureBatch> ReadStream(absl::Time deadline);
+  absl::Status TakeFrames(CaptureBatch* batch);
+  absl::Status Reply(absl::Time now);
+  absl::Status CheckSilence(absl::Time now);
+  bool FinishBatch(absl::Time now, CaptureBatch* batch);
+  absl::Time NextWake(absl::Time deadline) const;
+  void RefreshSlotFacts(absl::Time now);
+  absl::StatusOr<Connection*> Catalog(absl::Time deadline);
+
+  v1::Checkpoint CheckpointAt(const Position& position, v1::SnapshotPhase phase) const;
+
+  const v1::FeedConfig config_;
+  const std::vector<TablePattern> tables_;
+  const std::vector<TablePattern> rows_off_;
+  const std::string slot_name_;
+  const std::string publication_name_;
+  const absl::Duration silence_timeout_;
+  Interruption interruption_;
+  SourceStatus status_;
+
+  Phase phase_ = Phase::kClosed;
+  uint32_t generation_ = 0;
+  Target target_;
+  ServerFacts server_;
+  std::unique_ptr<Connection> replication_;
+  std::unique_ptr<Connection> catalog_;
+  Lsn consistent_ = 0;
+
+  // Before and during the snapshot.
+  bool drop_slot_first_ = false;
+  int snapshot_attempts_ = 0;
+  std::vector<SourceTable> snapshot_tables_;
+  absl::Time waiting_asked_ = absl::InfinitePast();
+  std::unique_ptr<SnapshotReader> snapshot_;
+
+  // While streaming.
+  Lsn start_ = 0;
+  std::optional<Streaming> streaming_;
+  std::optional<StandbyReplies> replies_;
+  Lsn checkpoint_ = 0;  // of the last batch that carried one
+  absl::Time progress_sent_ = absl::InfinitePast();
+  bool progress_wanted_ = false;
+  absl::Time heard_ = absl::InfinitePast();
+  absl::Time asked_ = absl::InfinitePast();
+  absl::Time slot_facts_read_ = absl::InfinitePast();
+};
+
+}  // namespace tidemark::capture::postgres

@@ -1,0 +1,153 @@
+// PostgresSource: the stream.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "capture/postgres/slot.h"
+#include "capture/postgres/source.h"
+#include "capture/postgres/sql_text.h"
+#include "proto/reason.h"
+
+namespace tidemark::capture::postgres {
+namespace {
+
+// A silent server is asked for a sign of life this many times before it is given up.
+constexpr int kAsksPerSilence = 3;
+constexpr absl::Duration kReplyTimeout = absl::Seconds(5);
+
+}  // namespace
+
+absl::Status PostgresSource::StartStreaming() {
+  // A double quote of the publication's list of names inside a single-quoted option.
+  absl::Status started = replication_->StartCopy(
+      fmt::format("START_REPLICATION SLOT {} LOGICAL {} (proto_version '1', publication_names {})",
+                  QuoteIdentifier(slot_name_), LsnText(start_),
+                  QuoteLiteral(QuoteIdentifier(publication_name_))),
+      fmt::format("streaming from slot {}", slot_name_), absl::Now() + kConnectTimeout);
+  if (!started.ok()) return started;
+  const absl::Time now = absl::Now();
+  streaming_.emplace(generation_, start_, tables_,
+                     [this] { return Catalog(absl::Now() + kConnectTimeout); });
+  replies_.emplace(start_, server_.wal_sender_timeout, now);
+  checkpoint_ = start_;
+  progress_sent_ = now;
+  progress_wanted_ = false;
+  heard_ = now;
+  asked_ = now;
+  slot_facts_read_ = absl::InfinitePast();
+  Enter(Phase::kStreaming, fmt::format("streaming from {}", LsnText(start_)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CaptureBatch> PostgresSource::ReadStream(absl::Time deadline) {
+  CaptureBatch batch;
+  while (true) {
+    if (absl::Status status = TakeFrames(&batch); !status.ok()) return status;
+    const absl::Time now = absl::Now();
+    if (absl::Status status = CheckSilence(now); !status.ok()) return status;
+    if (replies_->NextDue() <= now) {
+      if (absl::Status status = Reply(now); !status.ok()) return status;
+    }
+    status_.Progress(streaming_->proved(), streaming_->heard(), streaming_->newest_commit_us(),
+                     heard_);
+    if (FinishBatch(now, &batch) || now >= deadline) return batch;
+    RefreshSlotFacts(now);
+    absl::StatusOr<Connection::Wake> wake = replication_->Wait(NextWake(deadline));
+    if (!wake.ok()) return wake.status();
+    if (*wake == Connection::Wake::kInterrupted) return batch;
+  }
+}
+
+absl::Status PostgresSource::TakeFrames(CaptureBatch* batch) {
+  size_t bytes = 0;
+  while (bytes < kBatchBytesMax) {
+    std::string_view frame;
+    absl::StatusOr<Connection::Copy> copy = replication_->NextCopy(&frame);
+    if (!copy.ok()) return copy.status();
+    if (*copy == Connection::Copy::kEnd) {
+      return ErrorWithReason(
+          absl::StatusCode::kUnavailable, reason::kSourceUnreachable,
+          fmt::format("the server ended the stream of slot {} (it is shutting down, or the session "
+                      "was ended); it is tried again",
+                      slot_name_));
+    }
+    if (*copy == Connection::Copy::kData) {
+      heard_ = absl::Now();
+      bytes += frame.size();
+      if (absl::Status status = streaming_->OnFrame(frame, &batch->events); !status.ok()) {
+        return status;
+      }
+      continue;
+    }
+    // Nothing buffered; there may be more in the socket.
+    absl::StatusOr<Connection::Wake> wake = replication_->Wait(absl::InfinitePast());
+    if (!wake.ok()) return wake.status();
+    if (*wake != Connection::Wake::kReadable) break;
+  }
+  if (streaming_->TakeReplyRequest()) {
+    replies_->Requested();
+    // A server that asks may be waiting to shut down: what it proved is worth a sync at once.
+    progress_wanted_ = true;
+  }
+  replies_->Heard(streaming_->heard());
+  return absl::OkStatus();
+}
+
+absl::Status PostgresSource::Reply(absl::Time now) {
+  const bool ask = now - std::max(heard_, asked_) >= silence_timeout_ / kAsksPerSilence;
+  if (ask) asked_ = now;
+  return replication_->SendCopy(EncodeStandbyStatus(replies_->Take(now, ask)), now + kReplyTimeout);
+}
+
+absl::Status PostgresSource::CheckSilence(absl::Time now) {
+  if (now - heard_ >= silence_timeout_) {
+    return ErrorWithReason(
+        absl::StatusCode::kUnavailable, reason::kSourceSilent,
+        fmt::format("no sign of life from {} for {:.0f} s (silence_timeout), though it was asked "
+                    "for one; it is tried again",
+                    target_.Text(), absl::ToDoubleSeconds(now - heard_)));
+  }
+  if (now - std::max(heard_, asked_) >= silence_timeout_ / kAsksPerSilence) return Reply(now);
+  return absl::OkStatus();
+}
+
+// The checkpoint of what was finished. True when the batch is worth returning.
+bool PostgresSource::FinishBatch(absl::Time now, CaptureBatch* batch) {
+  const Lsn proved = streaming_->proved();
+  const bool due = progress_wanted_ || now - progress_sent_ >= kProgressPeriod;
+  if (proved > checkpoint_ && (due || !batch->events.empty())) {
+    checkpoint_ = proved;
+    progress_sent_ = now;
+    progress_wanted_ = false;
+    batch->checkpoint = CheckpointAt(Position::Of(generation_, proved), v1::SNAPSHOT_PHASE_WHOLE);
+  }
+  return !batch->events.empty() || batch->checkpoint.has_value();
+}
+
+absl::Time PostgresSource::NextWake(absl::Time deadline) const {
+  absl::Time next = std::min(deadline, replies_->NextDue());
+  next = std::min(next, std::max(heard_, asked_) + silence_timeout_ / kAsksPerSilence);
+  next = std::min(next, heard_ + silence_timeout_);
+  next = std::min(next, slot_facts_read_ + kSlotFactsPeriod);
+  if (streaming_->proved() > checkpoint_) next = std::min(next, progress_sent_ + kProgressPeriod);
+  return next;
+}
+
+void PostgresSource::RefreshSlotFacts(absl::Time now) {
+  if (now - slot_facts_read_ < kSlotFactsPeriod) return;
+  slot_facts_read_ = now;
+  absl::StatusOr<Connection*> catalog = Catalog(now + kSlotFactsTimeout);
+  if (!catalog.ok()) return;
+  absl::StatusOr<std::optional<SlotFacts>> slot =
+      ReadSlot(*catalog, slot_name_, now + kSlotFactsTimeout);
+  // The stream itself tells when the server is gone; this session is made anew at the next turn.
+  if (!slot.ok()) {
+    catalog_.reset();
+  } else if (*slot) {
+    status_.Slot(**slot);
+  }
+}
+
+}  // namespace tidemark::capture::postgres

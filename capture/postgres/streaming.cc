@@ -1,0 +1,179 @@
+#include "capture/postgres/streaming.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "proto/reason.h"
+
+namespace tidemark::capture::postgres {
+namespace {
+
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+template <class... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
+
+absl::Status ProtocolError(const std::string& message) {
+  return ErrorWithReason(absl::StatusCode::kFailedPrecondition, reason::kSourceProtocol, message);
+}
+
+}  // namespace
+
+Streaming::Streaming(uint32_t generation, Lsn start, std::span<const TablePattern> patterns,
+                     CatalogProvider catalog)
+    : generation_(generation),
+      catalog_(std::move(catalog)),
+      relations_(patterns),
+      proved_(start),
+      heard_(start) {}
+
+bool Streaming::TakeReplyRequest() { return std::exchange(reply_requested_, false); }
+
+absl::Status Streaming::OnFrame(std::string_view frame, std::vector<SourceEvent>* events) {
+  absl::StatusOr<ReplicationMessage> message = ParseReplicationMessage(frame);
+  if (!message.ok()) return message.status();
+  if (const auto* keepalive = std::get_if<Keepalive>(&*message)) {
+    heard_ = std::max(heard_, keepalive->end);
+    reply_requested_ |= keepalive->reply_requested;
+    // Within a transaction it says nothing about that one. The first keepalive of a session repeats
+    // the slot's confirmed position (K3), which lies at or before ours.
+    if (!in_transaction_) proved_ = std::max(proved_, keepalive->end);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<PgoutputMessage> decoded = decoder_.Decode(std::get<XLogData>(*message).payload);
+  if (!decoded.ok()) return decoded.status();
+  return OnMessage(*decoded, events);
+}
+
+absl::Status Streaming::OnMessage(const PgoutputMessage& message,
+                                  std::vector<SourceEvent>* events) {
+  absl::Status status =
+      std::visit(Overloaded{
+                     [&](const BeginMessage& begin) { return OnBegin(begin); },
+                     [&](const CommitMessage& commit) { return OnCommit(commit, events); },
+                     [&](const RelationMessage& relation) { return OnRelation(relation, events); },
+                     [&](const InsertMessage& insert) -> absl::Status {
+                       absl::StatusOr<const Relation*> relation = Known(insert.relation);
+                       if (!relation.ok()) return relation.status();
+                       if ((*relation)->captured) {
+                         return encoder_.AddInsert((*relation)->shape, insert, &builder_);
+                       }
+                       builder_.SkipChanges(1);
+                       return absl::OkStatus();
+                     },
+                     [&](const UpdateMessage& update) { return OnUpdate(update); },
+                     [&](const DeleteMessage& removal) -> absl::Status {
+                       absl::StatusOr<const Relation*> relation = Known(removal.relation);
+                       if (!relation.ok()) return relation.status();
+                       if ((*relation)->captured) {
+                         return encoder_.AddDelete((*relation)->shape, removal, &builder_);
+                       }
+                       builder_.SkipChanges(1);
+                       return absl::OkStatus();
+                     },
+                     [&](const TruncateMessage& truncate) { return OnTruncate(truncate); },
+                     // Types are read from the catalog; where a change was replicated from, and
+                     // messages of applications, are no changes of rows (E10).
+                     [&](const TypeMessage&) { return absl::OkStatus(); },
+                     [&](const OriginMessage&) { return absl::OkStatus(); },
+                     [&](const LogicalMessage&) { return absl::OkStatus(); },
+                     [&](const auto&) -> absl::Status {
+                       return ProtocolError(
+                           "the server streams transactions in progress, which was not asked for");
+                     },
+                 },
+                 message);
+  if (status.ok() && in_transaction_ && builder_.PassesBound()) HandOverFullRuns(events);
+  return status;
+}
+
+absl::Status Streaming::OnBegin(const BeginMessage& begin) {
+  in_transaction_ = true;
+  xid_ = begin.xid;
+  handle_ = 0;
+  builder_.Begin();
+  return absl::OkStatus();
+}
+
+absl::Status Streaming::OnCommit(const CommitMessage& commit, std::vector<SourceEvent>* events) {
+  // The log is ordered by the END of commits; anything else would be stored out of order.
+  if (commit.end_lsn <= proved_) {
+    return ProtocolError(
+        fmt::format("a transaction ends at {}, at or before {}, where everything "
+                    "was sent already",
+                    LsnText(commit.end_lsn), LsnText(proved_)));
+  }
+  v1::CommitRecord record;
+  record.set_commit_time_us(commit.commit_time_us);
+  record.set_source_transaction_id(std::to_string(xid_));
+  record.set_origin(v1::ORIGIN_SOURCE);
+  record.set_commit_lsn(commit.commit_lsn);
+  const Position position = Position::Of(generation_, commit.end_lsn);
+  EncodedTransaction transaction = builder_.Finish(position, std::move(record));
+  if (handle_ != 0) {
+    if (!transaction.runs.empty()) {
+      events->push_back(LargePart{handle_, std::move(transaction.runs)});
+    }
+    events->push_back(LargeCommitted{handle_, position, std::move(transaction.record)});
+  } else if (!transaction.runs.empty()) {
+    events->push_back(TransactionRead{std::move(transaction)});
+  }
+  in_transaction_ = false;
+  proved_ = commit.end_lsn;
+  heard_ = std::max(heard_, commit.end_lsn);
+  newest_commit_us_ = std::max(newest_commit_us_, commit.commit_time_us);
+  return absl::OkStatus();
+}
+
+absl::Status Streaming::OnRelation(const RelationMessage& message,
+                                   std::vector<SourceEvent>* events) {
+  last_relation_ = nullptr;
+  absl::StatusOr<Connection*> catalog = catalog_();
+  if (!catalog.ok()) return catalog.status();
+  absl::StatusOr<const Relation*> relation = relations_.Put(message, *catalog);
+  if (!relation.ok()) return relation.status();
+  if ((*relation)->captured) events->push_back(SchemaSeen{(*relation)->schema});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const Relation*> Streaming::Known(uint32_t oid) {
+  if (last_relation_ != nullptr && last_oid_ == oid) return last_relation_;
+  last_relation_ = relations_.Find(oid);
+  last_oid_ = oid;
+  if (last_relation_ != nullptr) return last_relation_;
+  return ProtocolError(fmt::format("a change names relation {}, which was not announced", oid));
+}
+
+absl::Status Streaming::OnUpdate(const UpdateMessage& update) {
+  absl::StatusOr<const Relation*> relation = Known(update.relation);
+  if (!relation.ok()) return relation.status();
+  if ((*relation)->captured) return encoder_.AddUpdate((*relation)->shape, update, &builder_);
+  builder_.SkipChanges(RowEncoder::ChangesOf((*relation)->shape, update));
+  return absl::OkStatus();
+}
+
+absl::Status Streaming::OnTruncate(const TruncateMessage& truncate) {
+  for (uint32_t oid : truncate.relations) {
+    absl::StatusOr<const Relation*> relation = Known(oid);
+    if (!relation.ok()) return relation.status();
+    if ((*relation)->captured) {
+      encoder_.AddTruncate((*relation)->shape, &builder_);
+    } else {
+      builder_.SkipChanges(1);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Streaming::HandOverFullRuns(std::vector<SourceEvent>* events) {
+  std::vector<EncodedRun> runs = builder_.TakeFullRuns();
+  if (runs.empty()) return;
+  if (handle_ == 0) handle_ = next_handle_++;
+  events->push_back(LargePart{handle_, std::move(runs)});
+}
+
+}  // namespace tidemark::capture::postgres

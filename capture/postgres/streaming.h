@@ -1,0 +1,78 @@
+// Turns the frames of a replication stream into events, and knows how far they prove the log to be
+// complete.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "capture/postgres/connection.h"
+#include "capture/postgres/lsn.h"
+#include "capture/postgres/pgoutput_decoder.h"
+#include "capture/postgres/relation_cache.h"
+#include "capture/postgres/replication_message.h"
+#include "capture/postgres/row_encoder.h"
+#include "capture/source.h"
+#include "capture/transaction_builder.h"
+#include "proto/table_name.h"
+
+namespace tidemark::capture::postgres {
+
+// A session with the catalog, for what the stream does not say of a table.
+using CatalogProvider = std::function<absl::StatusOr<Connection*>()>;
+
+// One per START_REPLICATION. Thread rule: one thread at a time. `patterns` must outlive it.
+class Streaming {
+ public:
+  // Everything at or before `start` was handed over before.
+  Streaming(uint32_t generation, Lsn start, std::span<const TablePattern> patterns,
+            CatalogProvider catalog);
+
+  // Takes one frame; appends what became whole, or too large to be held.
+  absl::Status OnFrame(std::string_view frame, std::vector<SourceEvent>* events);
+
+  // Every committed and published transaction that ends at or before this was handed over: the end
+  // of the last one, or what a keepalive said while nothing was in flight (K1, K8). Only rises.
+  Lsn proved() const { return proved_; }
+  // The walsender's own place, as last heard; may lie within a transaction in flight.
+  Lsn heard() const { return heard_; }
+  bool in_transaction() const { return in_transaction_; }
+  // True once after the server asked for a reply.
+  bool TakeReplyRequest();
+  int64_t newest_commit_us() const { return newest_commit_us_; }
+
+ private:
+  absl::Status OnMessage(const PgoutputMessage& message, std::vector<SourceEvent>* events);
+  absl::Status OnBegin(const BeginMessage& begin);
+  absl::Status OnCommit(const CommitMessage& commit, std::vector<SourceEvent>* events);
+  absl::Status OnRelation(const RelationMessage& message, std::vector<SourceEvent>* events);
+  absl::Status OnUpdate(const UpdateMessage& update);
+  absl::Status OnTruncate(const TruncateMessage& truncate);
+  absl::StatusOr<const Relation*> Known(uint32_t oid);
+  void HandOverFullRuns(std::vector<SourceEvent>* events);
+
+  uint32_t generation_;
+  CatalogProvider catalog_;
+  PgoutputDecoder decoder_;
+  RelationCache relations_;
+  RowEncoder encoder_;
+  TransactionBuilder builder_;
+  uint32_t last_oid_ = 0;  // rows of one table come together
+  const Relation* last_relation_ = nullptr;
+
+  Lsn proved_;
+  Lsn heard_;
+  bool reply_requested_ = false;
+  bool in_transaction_ = false;
+  uint32_t xid_ = 0;
+  uint64_t handle_ = 0;  // of the transaction in flight, once a part of it was handed over
+  uint64_t next_handle_ = 1;
+  int64_t newest_commit_us_ = 0;
+};
+
+}  // namespace tidemark::capture::postgres
