@@ -2,13 +2,12 @@
 
 #include <utility>
 
-#include "rocksdb/env.h"
 #include "tests/testing/crash_files.h"
 
 namespace tidemark::testing {
 
 CrashFileSystem::CrashFileSystem(const std::filesystem::path& links)
-    : files_(std::make_shared<CrashFiles>(links)), env_(rocksdb::NewCompositeEnv(files_)) {}
+    : files_(std::make_shared<CrashFiles>(links)), env_(NewCrashEnv(files_)) {}
 
 CrashFileSystem::~CrashFileSystem() = default;
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "rocksdb/system_clock.h"
+
 namespace tidemark::testing {
 namespace {
 
@@ -139,6 +141,30 @@ class VolatileFolder : public rocksdb::FSDirectoryWrapper {
  private:
   CrashFiles& files_;
   const std::string path_;
+};
+
+class ImpatientClock : public rocksdb::SystemClockWrapper {
+ public:
+  explicit ImpatientClock(std::shared_ptr<CrashFiles> files)
+      : SystemClockWrapper(rocksdb::SystemClock::Default()), files_(std::move(files)) {}
+
+  const char* Name() const override { return "ImpatientClock"; }
+  void SleepForMicroseconds(int micros) override {
+    constexpr int kWithoutPower = 1000;
+    target_->SleepForMicroseconds(files_->powered() ? micros : std::min(micros, kWithoutPower));
+  }
+
+ private:
+  const std::shared_ptr<CrashFiles> files_;
+};
+
+class CrashEnv : public rocksdb::EnvWrapper {
+ public:
+  explicit CrashEnv(const std::shared_ptr<CrashFiles>& files)
+      : EnvWrapper(rocksdb::NewCompositeEnv(files)) {
+    file_system_ = files;
+    system_clock_ = std::make_shared<ImpatientClock>(files);
+  }
 };
 
 }  // namespace
@@ -282,6 +308,10 @@ IOStatus CrashFiles::NumFileLinks(const std::string& path, const IOOptions& opti
   const IOStatus status = target_->NumFileLinks(path, options, count, debug);
   if (status.ok() && content != nullptr) --*count;
   return status;
+}
+
+std::unique_ptr<rocksdb::Env> NewCrashEnv(const std::shared_ptr<CrashFiles>& files) {
+  return std::make_unique<CrashEnv>(files);
 }
 
 }  // namespace tidemark::testing

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "rocksdb/env.h"
 #include "rocksdb/file_system.h"
 #include "tests/testing/crash_file_system.h"
 #include "tests/testing/volatile_disk.h"
@@ -30,6 +31,8 @@ class CrashFiles : public rocksdb::FileSystemWrapper {
   void SetSpaceLeft(std::optional<uint64_t> bytes);
   void FailWhen(std::function<bool(DiskOperation, const std::string&)> fails);
   uint64_t syncs() const { return syncs_; }
+
+  bool powered() const { return powered_; }
 
   // Not OK: the operation must not be done.
   rocksdb::IOStatus Check(DiskOperation operation, const std::string& path) const;
@@ -90,5 +93,9 @@ class CrashFiles : public rocksdb::FileSystemWrapper {
   std::optional<uint64_t> space_left_;                            // protected by mutex_
   std::function<bool(DiskOperation, const std::string&)> fails_;  // protected by mutex_
 };
+
+// An environment over the files, in which RocksDB does not wait a second before it tries again what
+// failed for want of power.
+std::unique_ptr<rocksdb::Env> NewCrashEnv(const std::shared_ptr<CrashFiles>& files);
 
 }  // namespace tidemark::testing
