@@ -72,6 +72,9 @@ class TailHub {
   // when there are some already.
   bool Wait(const Position& after, std::shared_ptr<TailWaiter> waiter);
 
+  // Takes the waiter back, so that the hub does not keep an ended reader alive.
+  void StopWaiting(const TailWaiter* waiter);
+
   size_t ring_bytes() const;
 
  private:

@@ -1,0 +1,129 @@
+#include "server/log_pager.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/limits.h"
+#include "server/transaction_writer.h"
+
+namespace tidemark {
+
+LogPager::LogPager(const store::FeedStore& store, RunFilter& filter, const Position& after,
+                   Options options)
+    : store_(store), filter_(filter), options_(std::move(options)), upto_(after) {}
+
+void LogPager::Rest() {
+  if (reader_) reader_->Rest();
+}
+
+absl::StatusOr<bool> LogPager::Read(store::StoredRun* run) {
+  if (past_bound_) return false;
+  if (!reader_) {
+    auto reader = store_.NewLogReader(upto_);
+    if (!reader.ok()) return reader.status();
+    reader_ = *std::move(reader);
+  }
+  auto found = reader_->Next(run);
+  if (!found.ok() || !*found) return found;
+  // What lies behind the bound is not there; the bound never moves.
+  past_bound_ = options_.until && run->position > *options_.until;
+  return !past_bound_;
+}
+
+absl::Status LogPager::AddRun(const store::StoredRun& run) {
+  if (run.first_of_transaction) {
+    delivered_ = 0;
+    part_sent_ = false;
+  }
+  if (filter_.passes_everything()) {
+    AppendRunField(&runs_, run.bytes, run.first_sequence);
+    return absl::OkStatus();
+  }
+  auto cut = filter_.Cut(run.bytes, run.part);
+  if (!cut.ok()) return cut.status();
+  delivered_ += cut->changes;
+  if (!cut->empty()) AppendRunField(&runs_, cut->bytes, run.first_sequence);
+  return absl::OkStatus();
+}
+
+void LogPager::ClosePart(const store::StoredRun& run, LogPage* page, bool last) {
+  if (!runs_.empty() || (last && part_sent_)) {
+    std::optional<TransactionEnd> end;
+    std::string cursor;
+    if (last) {
+      if (options_.cursor_of) cursor = options_.cursor_of(run.position);
+      const uint64_t total = run.record->changes();
+      end = TransactionEnd{.cursor = cursor,
+                           .changes_total = total,
+                           .changes_delivered = filter_.passes_everything() ? total : delivered_};
+      ++page->transactions;
+    }
+    AppendTransaction(&page->batch, run.position, *run.record, runs_, end);
+    part_sent_ = true;
+    for (const uint64_t id : run.record->schema_ids()) {
+      const auto& ids = page->schema_ids;
+      if (std::find(ids.begin(), ids.end(), id) == ids.end()) page->schema_ids.push_back(id);
+    }
+  }
+  runs_.clear();
+}
+
+absl::StatusOr<LogPage> LogPager::Next(size_t bytes_target) {
+  LogPage page;
+  size_t read_bytes = 0;
+  store::StoredRun run;
+  while (page.batch.size() < bytes_target && read_bytes < limits::delivery_slice_bytes_max) {
+    auto found = Read(&run);
+    if (!found.ok()) return found.status();
+    if (!*found) {
+      page.at_end = true;
+      break;
+    }
+    if (run.first_of_transaction && !filter_.passes_everything()) {
+      auto wanted = filter_.WantsCommit(*run.record);
+      if (!wanted.ok()) return wanted.status();
+      if (!*wanted) {
+        // What is passed over costs about one read, whatever its size.
+        read_bytes += run.bytes.size();
+        upto_ = run.position;
+        reader_->SkipTransaction();
+        continue;
+      }
+    }
+    read_bytes += run.bytes.size();
+    if (const auto status = AddRun(run); !status.ok()) return status;
+    const bool full =
+        runs_.size() >= options_.part_bytes || read_bytes >= limits::delivery_slice_bytes_max;
+    if (run.last_of_transaction) {
+      ClosePart(run, &page, true);
+      upto_ = run.position;
+      inside_.reset();
+    } else {
+      inside_ = InsidePosition{run.position, run.first_sequence, run.part};
+      if (full) ClosePart(run, &page, false);
+    }
+  }
+  page.upto = upto_;
+  page.inside = inside_.has_value();
+  return page;
+}
+
+absl::StatusOr<bool> LogPager::SkipInto(const InsidePosition& inside) {
+  store::StoredRun run;
+  while (true) {
+    auto found = Read(&run);
+    if (!found.ok()) return found.status();
+    if (!*found || run.position != inside.position) return false;
+    // The filter has to see what was delivered: it counts, and it knows which pieces are wanted.
+    if (const auto status = AddRun(run); !status.ok()) return status;
+    part_sent_ = part_sent_ || !runs_.empty();
+    runs_.clear();
+    if (run.last_of_transaction) return false;
+    if (run.first_sequence == inside.sequence && run.part == inside.part) {
+      inside_ = inside;
+      return true;
+    }
+  }
+}
+
+}  // namespace tidemark

@@ -1,0 +1,172 @@
+#include "server/read_call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "proto/reason.h"
+#include "server/error_status.h"
+#include "server/limits.h"
+#include "server/page_token.h"
+#include "server/reader_request.h"
+#include "server/request_error.h"
+#include "server/timestamps.h"
+
+namespace tidemark {
+
+grpc::ServerUnaryReactor* ReadCall::Start(const v1::ReadRequest* request,
+                                          v1::ReadResponse* response, const FeedDirectory& feeds,
+                                          DeliveryPool& pool) {
+  std::shared_ptr<ReadCall> call(new ReadCall(request, response, feeds, pool));
+  call->self_ = call;
+  pool.Wake(call);
+  return call.get();
+}
+
+void ReadCall::OnCancel() {
+  peer_gone_ = true;
+  pool_.Wake(shared_from_this());
+}
+
+absl::Time ReadCall::RunStep(absl::Time now) {
+  if (finished_) return absl::InfiniteFuture();
+  absl::Status status;
+  if (peer_gone_) {
+    status = absl::CancelledError("the client is gone");
+  } else {
+    if (feed_ == nullptr) status = Open(now);
+    if (status.ok()) {
+      auto complete = ReadOn(now);
+      if (complete.ok() && !*complete) return deadline_;
+      status = complete.status();
+    }
+  }
+  FinishWith(status);
+  return absl::InfiniteFuture();
+}
+
+void ReadCall::FinishWith(const absl::Status& status) {
+  finished_ = true;
+  if (feed_ != nullptr) feed_->tail().StopWaiting(this);
+  Finish(ToGrpcStatus(status));
+}
+
+absl::Status ReadCall::Open(absl::Time now) {
+  if (auto status = CheckNothingUnknown("request", request_); !status.ok()) return status;
+  const absl::Duration wait = FromDuration(request_.wait());
+  if (wait < absl::ZeroDuration() || wait > absl::Milliseconds(limits::read_wait_max_ms)) {
+    return InvalidRequest(
+        "wait", fmt::format("{} is out of range; 0 to {} ms are taken", absl::FormatDuration(wait),
+                            limits::read_wait_max_ms));
+  }
+  deadline_ = now + wait;
+  page_bytes_ = request_.page_bytes_max() == 0
+                    ? limits::read_page_bytes_max
+                    : std::min<size_t>(request_.page_bytes_max(), limits::read_page_bytes_max);
+  auto feed = feeds_.Find(request_.feed());
+  if (!feed.ok()) return feed.status();
+  if (auto status = CheckReady(**feed); !status.ok()) return status;
+  auto filter = FilterOf(**feed, request_.filter());
+  if (!filter.ok()) return filter.status();
+  filter_ = *std::move(filter);
+  after_ = (*feed)->store().floor();
+  if (!request_.cursor().empty()) {
+    auto after = ReachableBoundary(**feed, request_.cursor());
+    if (!after.ok()) return after.status();
+    after_ = *after;
+  }
+  if (!request_.until_cursor().empty()) {
+    auto until = ReachableBoundary(**feed, request_.until_cursor());
+    if (!until.ok()) return until.status();
+    if (*until < after_) {
+      return InvalidRequest("until_cursor", "the page would begin behind its bound");
+    }
+    until_ = *until;
+  }
+  if (!request_.page_token().empty()) {
+    auto inside = ParsePageToken(request_.page_token());
+    if (!inside.ok()) return inside.status();
+    if (inside->position <= after_) {
+      return InvalidRequest("page_token", "belongs to another cursor; begin again at this one");
+    }
+    inside_ = *inside;
+    after_ = BoundaryBefore(inside->position);
+    if (auto status = CheckReachable(**feed, after_); !status.ok()) return status;
+  }
+  feed_ = *feed;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> ReadCall::ReadOn(absl::Time now) {
+  for (size_t page_bytes = page_bytes_;;) {
+    LogPager::Options options;
+    options.cursor_of = [this](const Position& position) { return feed_->Cursor(position); };
+    options.until = until_;
+    LogPager pager(feed_->store(), filter_, after_, std::move(options));
+    if (inside_) {
+      auto found = pager.SkipInto(*inside_);
+      if (!found.ok()) return found.status();
+      if (!*found) {
+        return InvalidRequest("page_token",
+                              "names no place of this feed's log; begin again at "
+                              "the last cursor");
+      }
+    }
+    const Position head = feed_->tail().head();
+    auto page = pager.Next(page_bytes);
+    if (!page.ok()) return page.status();
+    if (page->at_end) page->upto = std::max(page->upto, until_.value_or(head));
+    const bool nothing = page->batch.empty() && !page->inside;
+    if (nothing && !page->at_end) {
+      // A bounded stretch was read of which the filter left nothing: go on behind it, in turn.
+      after_ = page->upto;
+      pool_.Wake(shared_from_this());
+      return false;
+    }
+    if (nothing && !until_ && now < deadline_) {
+      after_ = page->upto;
+      if (feed_->tail().Wait(after_, shared_from_this())) return false;
+      continue;
+    }
+    auto filled = Fill(*page, pager.inside());
+    if (!filled.ok()) return filled.status();
+    if (*filled) return true;
+    page_bytes /= 2;
+  }
+}
+
+absl::StatusOr<bool> ReadCall::Fill(const LogPage& page,
+                                    const std::optional<InsidePosition>& inside) {
+  response_->Clear();
+  v1::Batch batch;
+  if (!batch.ParseFromString(page.batch)) {
+    return ErrorWithReason(absl::StatusCode::kDataLoss, reason::kStoreDamaged,
+                           "a page of the log cannot be read; check the store with "
+                           "tidemark-logdump --verify");
+  }
+  std::set<uint64_t> schema_ids;
+  for (const v1::Transaction& transaction : batch.transactions()) {
+    for (const v1::Run& run : transaction.runs()) {
+      schema_ids.insert(run.schema_ids().begin(), run.schema_ids().end());
+    }
+  }
+  for (const uint64_t id : schema_ids) {
+    auto schema = feed_->store().Schema(id);
+    if (!schema.ok()) return schema.status();
+    *response_->add_table_schemas() = *std::move(schema);
+  }
+  response_->mutable_transactions()->Swap(batch.mutable_transactions());
+  if (page.inside) {
+    response_->set_page_token(PageTokenText(*inside));
+  } else {
+    response_->set_cursor(feed_->Cursor(page.upto));
+  }
+  response_->set_caught_up(page.at_end);
+  // A single transaction is never cut further: then its schemas alone are what is too much.
+  return response_->ByteSizeLong() <= limits::message_bytes_max ||
+         response_->transactions_size() <= 1;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,65 @@
+// One Read call: a page of the log, waited for if the client asks for that.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/delivery_pool.h"
+#include "server/feed.h"
+#include "server/log_pager.h"
+#include "server/run_filter.h"
+#include "server/tail_hub.h"
+#include "tidemark/v1/feed.pb.h"
+
+namespace tidemark {
+
+// Thread rule: gRPC's callbacks and OnNews only wake the pool; everything else runs in RunStep.
+// Owns itself until gRPC is done with it.
+class ReadCall final : public grpc::ServerUnaryReactor,
+                       public DeliveryTask,
+                       public TailWaiter,
+                       public std::enable_shared_from_this<ReadCall> {
+ public:
+  static grpc::ServerUnaryReactor* Start(const v1::ReadRequest* request, v1::ReadResponse* response,
+                                         const FeedDirectory& feeds, DeliveryPool& pool);
+
+  void OnCancel() override;
+  void OnDone() override { const auto last = std::move(self_); }
+  void OnNews() override { pool_.Wake(shared_from_this()); }
+
+ private:
+  ReadCall(const v1::ReadRequest* request, v1::ReadResponse* response, const FeedDirectory& feeds,
+           DeliveryPool& pool)
+      : request_(*request), response_(response), feeds_(feeds), pool_(pool) {}
+
+  absl::Time RunStep(absl::Time now) override;
+  absl::Status Open(absl::Time now);
+  // True: the response is complete.
+  absl::StatusOr<bool> ReadOn(absl::Time now);
+  // False: with its schemas the page is too large for a message.
+  absl::StatusOr<bool> Fill(const LogPage& page, const std::optional<InsidePosition>& inside);
+  void FinishWith(const absl::Status& status);
+
+  const v1::ReadRequest request_;
+  v1::ReadResponse* const response_;
+  const FeedDirectory& feeds_;
+  DeliveryPool& pool_;
+  std::shared_ptr<ReadCall> self_;
+  std::atomic<bool> peer_gone_{false};
+
+  Feed* feed_ = nullptr;
+  RunFilter filter_;
+  Position after_;
+  std::optional<Position> until_;
+  std::optional<InsidePosition> inside_;
+  size_t page_bytes_ = 0;
+  absl::Time deadline_;
+  bool finished_ = false;
+};
+
+}  // namespace tidemark

@@ -1,0 +1,154 @@
+#include "server/rows_pager.h"
+
+#include <google/protobuf/io/coded_stream.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "proto/reason.h"
+#include "server/limits.h"
+#include "server/wire_fields.h"
+#include "tidemark/v1/feed.pb.h"
+
+namespace tidemark {
+namespace {
+
+// What of a row stands in its own record; larger values are sent in parts until the rest fits.
+constexpr size_t kRowBytesMax = limits::message_bytes_target;
+constexpr size_t kPieceBytes = limits::message_bytes_target;
+
+constexpr uint32_t LengthTag(int field) { return static_cast<uint32_t>(field) << 3 | 2; }
+
+void AppendVarint(std::string* out, uint64_t value) {
+  uint8_t bytes[10];
+  const uint8_t* end = google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(value, bytes);
+  out->append(reinterpret_cast<const char*>(bytes), end - bytes);
+}
+
+void AppendLengthField(std::string* out, int field, std::string_view bytes) {
+  AppendVarint(out, LengthTag(field));
+  AppendVarint(out, bytes.size());
+  out->append(bytes);
+}
+
+void AppendSchemaId(std::string* out, uint64_t id) {
+  out->push_back(static_cast<char>(v1::Rows::kSchemaIdFieldNumber << 3 | 1));
+  for (int shift = 0; shift < 64; shift += 8) out->push_back(static_cast<char>(id >> shift));
+}
+
+}  // namespace
+
+RowsPager::RowsPager(std::unique_ptr<store::RowsReader> reader, RunFilter& filter)
+    : reader_(std::move(reader)), filter_(filter) {}
+
+absl::StatusOr<bool> RowsPager::Advance() {
+  if (row_waits_) return true;
+  auto found = reader_->Next(&row_);
+  if (!found.ok()) return found.status();
+  at_end_ = !*found;
+  row_waits_ = *found;
+  return *found;
+}
+
+absl::Status RowsPager::TakeLargeValues(std::string* values) {
+  if (row_.values.size() <= kRowBytesMax) {
+    values->assign(row_.values);
+    return absl::OkStatus();
+  }
+  std::vector<WireField> columns;
+  WireFields fields(row_.values);
+  WireField field;
+  while (fields.Next(&field)) columns.push_back(field);
+  if (!fields.ok()) {
+    return ErrorWithReason(absl::StatusCode::kDataLoss, reason::kStoreDamaged,
+                           "a stored row cannot be read; check the store with tidemark-logdump "
+                           "--verify");
+  }
+  std::vector<size_t> by_size(columns.size());
+  for (size_t i = 0; i < by_size.size(); ++i) by_size[i] = i;
+  std::sort(by_size.begin(), by_size.end(),
+            [&](size_t a, size_t b) { return columns[a].bytes.size() > columns[b].bytes.size(); });
+  size_t left = row_.values.size();
+  std::vector<bool> in_parts(columns.size());
+  for (const size_t column : by_size) {
+    if (left <= kRowBytesMax) break;
+    in_parts[column] = true;
+    left -= columns[column].bytes.size();
+  }
+  for (size_t column = 0; column < columns.size(); ++column) {
+    if (!in_parts[column]) {
+      values->append(columns[column].whole);
+      continue;
+    }
+    v1::Value placeholder;
+    placeholder.mutable_in_parts()->set_size_bytes(columns[column].bytes.size());
+    AppendLengthField(values, v1::Row::kValuesFieldNumber, placeholder.SerializeAsString());
+    pieces_.push_back({static_cast<uint32_t>(column), columns[column].bytes, 0});
+  }
+  schema_of_pieces_ = row_.schema_id;
+  return absl::OkStatus();
+}
+
+void RowsPager::AppendPiece(RowsPage* page) {
+  Pieces& pieces = pieces_.front();
+  const size_t bytes = std::min(kPieceBytes, pieces.value.size() - pieces.sent);
+  v1::ValuePart part;
+  part.set_image(v1::IMAGE_AFTER);
+  part.set_column(pieces.column);
+  part.set_offset_bytes(pieces.sent);
+  part.set_data(std::string(pieces.value.substr(pieces.sent, bytes)));
+  pieces.sent += bytes;
+  part.set_last(pieces.sent == pieces.value.size());
+  page->schema_id = schema_of_pieces_;
+  AppendSchemaId(&page->rows, schema_of_pieces_);
+  AppendLengthField(&page->rows, v1::Rows::kValuePartsFieldNumber, part.SerializeAsString());
+  if (part.last()) pieces_.pop_front();
+}
+
+absl::StatusOr<RowsPage> RowsPager::Next(size_t bytes_target) {
+  RowsPage page;
+  if (!pieces_.empty()) {
+    AppendPiece(&page);
+    return page;
+  }
+  std::string row;
+  size_t read_bytes = 0;
+  while (page.rows.size() < bytes_target && read_bytes < limits::delivery_slice_bytes_max) {
+    auto found = Advance();
+    if (!found.ok()) return found.status();
+    if (!*found) break;
+    auto wanted = filter_.WantsSchema(row_.schema_id);
+    if (!wanted.ok()) return wanted.status();
+    read_bytes += row_.values.size() + Position::kBytes;
+    if (!*wanted) {
+      row_waits_ = false;
+      continue;
+    }
+    const bool large = row_.values.size() > kRowBytesMax;
+    const bool other_table = !page.rows.empty() && page.schema_id != row_.schema_id;
+    // A row with values in parts is alone in its record, so that its index is 0.
+    if (other_table || (large && !page.rows.empty())) break;
+    if (page.rows.empty()) {
+      page.schema_id = row_.schema_id;
+      AppendSchemaId(&page.rows, row_.schema_id);
+    }
+    row.clear();
+    AppendLengthField(&row, v1::Row::kPositionFieldNumber, row_.position.Text());
+    if (row_.sequence != 0) {
+      AppendVarint(&row, v1::Row::kSequenceFieldNumber << 3);
+      AppendVarint(&row, row_.sequence);
+    }
+    std::string values;
+    if (const auto status = TakeLargeValues(&values); !status.ok()) return status;
+    AppendVarint(&page.rows, LengthTag(v1::Rows::kRowsFieldNumber));
+    AppendVarint(&page.rows, row.size() + values.size());
+    page.rows.append(row).append(values);
+    row_waits_ = false;
+    if (!pieces_.empty()) break;
+  }
+  page.at_end = at_end_ && !row_waits_ && pieces_.empty();
+  return page;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,192 @@
+#include "server/run_filter.h"
+
+#include <google/protobuf/io/coded_stream.h>
+
+#include <cstring>
+#include <utility>
+
+#include "proto/reason.h"
+#include "server/limits.h"
+#include "server/request_error.h"
+#include "server/wire_fields.h"
+
+namespace tidemark {
+namespace {
+
+absl::Status Damaged() {
+  return ErrorWithReason(absl::StatusCode::kDataLoss, reason::kStoreDamaged,
+                         "a run of the log cannot be read; check the store with tidemark-logdump "
+                         "--verify");
+}
+
+void AppendVarint(std::string* out, uint64_t value) {
+  uint8_t bytes[10];
+  const uint8_t* end = google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(value, bytes);
+  out->append(reinterpret_cast<const char*>(bytes), end - bytes);
+}
+
+constexpr uint32_t LengthTag(int field) { return static_cast<uint32_t>(field) << 3 | 2; }
+constexpr uint32_t VarintTag(int field) { return static_cast<uint32_t>(field) << 3; }
+
+}  // namespace
+
+absl::StatusOr<RunFilter> RunFilter::Make(const v1::Filter& filter, SchemaOf schema_of) {
+  if (filter.columns_size() > 0) return UnsupportedFeature("filter.columns");
+  if (filter.has_key_partition()) return UnsupportedFeature("filter.key_partition");
+  if (static_cast<size_t>(filter.tables_size()) > limits::filter_entries_max) {
+    return InvalidRequest("filter.tables",
+                          std::to_string(filter.tables_size()) + " entries; at most " +
+                              std::to_string(limits::filter_entries_max) + " are taken");
+  }
+  RunFilter made;
+  made.schema_of_ = std::move(schema_of);
+  for (const std::string& text : filter.tables()) {
+    auto pattern = TablePattern::Parse(text);
+    if (!pattern.ok()) {
+      return InvalidRequest("filter.tables", std::string(pattern.status().message()));
+    }
+    made.patterns_.push_back(*std::move(pattern));
+  }
+  if (filter.ops_size() > 0) made.ops_ = 0;
+  for (const int op : filter.ops()) {
+    if (!v1::Op_IsValid(op) || op == v1::OP_UNSPECIFIED) {
+      return InvalidRequest("filter.ops", std::to_string(op) + " is no op that this server knows");
+    }
+    made.ops_ |= uint32_t{1} << op;
+  }
+  return made;
+}
+
+void RunFilter::RestrictTo(std::function<bool(const v1::TableSchema&)> also) {
+  also_ = std::move(also);
+  wanted_.clear();
+}
+
+absl::StatusOr<bool> RunFilter::WantsSchema(uint64_t schema_id) {
+  if (patterns_.empty() && !also_) return true;
+  const auto known = wanted_.find(schema_id);
+  if (known != wanted_.end()) return known->second;
+  auto schema = schema_of_(schema_id);
+  if (!schema.ok()) return schema.status();
+  bool wanted = patterns_.empty();
+  for (const TablePattern& pattern : patterns_) {
+    wanted = wanted || pattern.Matches(schema->schema_name(), schema->table_name());
+  }
+  wanted = wanted && (!also_ || also_(*schema));
+  wanted_.emplace(schema_id, wanted);
+  return wanted;
+}
+
+absl::StatusOr<bool> RunFilter::WantsCommit(const v1::CommitRecord& record) {
+  for (const uint64_t id : record.schema_ids()) {
+    auto wanted = WantsSchema(id);
+    if (!wanted.ok() || *wanted) return wanted;
+  }
+  return false;
+}
+
+absl::Status RunFilter::MapTables(std::string_view packed_ids) {
+  if (packed_ids.size() % 8 != 0) return Damaged();
+  for (size_t at = 0; at < packed_ids.size(); at += 8) {
+    uint64_t id = 0;
+    for (int i = 7; i >= 0; --i) id = id << 8 | static_cast<unsigned char>(packed_ids[at + i]);
+    auto wanted = WantsSchema(id);
+    if (!wanted.ok()) return wanted.status();
+    run_ids_.push_back(id);
+    run_wanted_.push_back(*wanted);
+    index_in_cut_.push_back(kDropped);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunFilter::CutChange(std::string_view change) {
+  uint64_t op = 0;
+  uint64_t table = 0;
+  size_t head_bytes = 0;
+  WireFields fields(change);
+  WireField field;
+  while (fields.Next(&field) && field.number <= v1::Change::kTableFieldNumber) {
+    if (field.wire_type != 0) return Damaged();
+    (field.number == v1::Change::kOpFieldNumber ? op : table) = field.number_value;
+    head_bytes += field.whole.size();
+  }
+  if (!fields.ok() || table >= run_ids_.size() || op >= 32) return Damaged();
+  change_kept_ = run_wanted_[table] && (ops_ >> op & 1) != 0;
+  if (!change_kept_) return absl::OkStatus();
+  ++kept_;
+  if (index_in_cut_[table] == kDropped) {
+    index_in_cut_[table] = static_cast<int>(cut_ids_.size());
+    cut_ids_.push_back(run_ids_[table]);
+  }
+  std::string head;
+  AppendVarint(&head, VarintTag(v1::Change::kOpFieldNumber));
+  AppendVarint(&head, op);
+  if (index_in_cut_[table] != 0) {
+    AppendVarint(&head, VarintTag(v1::Change::kTableFieldNumber));
+    AppendVarint(&head, static_cast<uint64_t>(index_in_cut_[table]));
+  }
+  const std::string_view rest = change.substr(head_bytes);
+  AppendVarint(&cut_changes_, LengthTag(v1::Run::kChangesFieldNumber));
+  AppendVarint(&cut_changes_, head.size() + rest.size());
+  cut_changes_.append(head).append(rest);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CutRun> RunFilter::Cut(std::string_view run, uint32_t part) {
+  if (part > 0) return CutRun{change_kept_ ? run : std::string_view(), 0};
+  run_ids_.clear();
+  run_wanted_.clear();
+  index_in_cut_.clear();
+  cut_ids_.clear();
+  cut_changes_.clear();
+  kept_ = 0;
+  std::string_view sequence;
+  uint64_t changes = 0;
+  WireFields fields(run);
+  WireField field;
+  bool mapped = false;
+  bool whole = false;
+  while (fields.Next(&field)) {
+    if (field.number == v1::Run::kSchemaIdsFieldNumber) {
+      if (const auto status = MapTables(field.bytes); !status.ok()) return status;
+      continue;
+    }
+    if (!mapped) {
+      mapped = true;
+      bool all = true;
+      bool any = false;
+      for (const bool wanted : run_wanted_) {
+        all = all && wanted;
+        any = any || wanted;
+      }
+      if (!any) {
+        change_kept_ = false;
+        return CutRun{};
+      }
+      whole = all && ops_ == kAllOps;
+    }
+    if (field.number == v1::Run::kChangesFieldNumber) {
+      ++changes;
+      if (whole) continue;
+      if (const auto status = CutChange(field.bytes); !status.ok()) return status;
+    } else if (field.number == v1::Run::kFirstSequenceFieldNumber) {
+      sequence = field.whole;
+    }
+  }
+  if (!fields.ok()) return Damaged();
+  if (whole) {
+    change_kept_ = true;
+    return CutRun{run, changes};
+  }
+  if (kept_ == 0) return CutRun{};
+  cut_.clear();
+  AppendVarint(&cut_, LengthTag(v1::Run::kSchemaIdsFieldNumber));
+  AppendVarint(&cut_, cut_ids_.size() * 8);
+  for (const uint64_t id : cut_ids_) {
+    for (int shift = 0; shift < 64; shift += 8) cut_.push_back(static_cast<char>(id >> shift));
+  }
+  cut_.append(cut_changes_).append(sequence);
+  return CutRun{cut_, kept_};
+}
+
+}  // namespace tidemark

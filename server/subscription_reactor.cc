@@ -1,0 +1,484 @@
+#include "server/subscription_reactor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "proto/reason.h"
+#include "server/error_status.h"
+#include "server/limits.h"
+#include "server/reader_request.h"
+#include "server/tail_cut.h"
+#include "server/timestamps.h"
+
+namespace tidemark {
+namespace {
+
+// A cursor ahead of the head may be right: this store may still be catching up.
+constexpr absl::Duration kAheadWait = absl::Seconds(2);
+constexpr absl::Duration kAheadRetry = absl::Milliseconds(100);
+// A write that is not taken for this long shows in the stream's facts, and pins nothing any more.
+constexpr absl::Duration kStallNotice = absl::Seconds(1);
+
+}  // namespace
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* SubscriptionReactor::Start(
+    grpc::CallbackServerContext* context, v1::SubscribeRequest request, const Lent& lent) {
+  std::shared_ptr<SubscriptionReactor> reactor(
+      new SubscriptionReactor(context, std::move(request), lent));
+  reactor->self_ = reactor;
+  lent.pool.Wake(reactor);
+  return reactor.get();
+}
+
+SubscriptionReactor::SubscriptionReactor(grpc::CallbackServerContext* context,
+                                         v1::SubscribeRequest request, const Lent& lent)
+    : context_(context), request_(std::move(request)), lent_(lent), called_(absl::Now()) {}
+
+void SubscriptionReactor::OnWriteDone(bool ok) {
+  if (!ok) peer_gone_ = true;
+  write_in_flight_ = false;
+  lent_.pool.Wake(shared_from_this());
+}
+
+void SubscriptionReactor::OnCancel() {
+  peer_gone_ = true;
+  lent_.pool.Wake(shared_from_this());
+}
+
+void SubscriptionReactor::OnDone() { const auto last = std::move(self_); }
+
+void SubscriptionReactor::OnNews() { lent_.pool.Wake(shared_from_this()); }
+
+void SubscriptionReactor::Close(const ClosingOrder& order) {
+  {
+    const std::lock_guard lock(order_mutex_);
+    if (!order_) order_ = order;
+  }
+  lent_.pool.Wake(shared_from_this());
+}
+
+absl::Time SubscriptionReactor::RunStep(absl::Time now) {
+  if (finished_) return absl::InfiniteFuture();
+  if (peer_gone_) {
+    FinishWith(absl::CancelledError("the client is gone"));
+    return absl::InfiniteFuture();
+  }
+  if (write_in_flight_) return WatchStall(now);
+  if (stall_noted_) {
+    stall_noted_ = false;
+    facts_->SetStalledSince(std::nullopt);
+  }
+  if (!subscription_) {
+    const auto again = Open(now);
+    if (again) return *again;
+    if (finished_) return absl::InfiniteFuture();
+  }
+  {
+    const std::lock_guard lock(order_mutex_);
+    if (order_ && !subscription_->closed()) EndWith(order_->why, order_->retry_after);
+  }
+  absl::Time again = absl::InfinitePast();
+  if (outgoing_.empty()) again = Produce(now);
+  if (finished_) return absl::InfiniteFuture();
+  if (outgoing_.empty()) return again;
+  SendNext(now);
+  return now + kStallNotice;
+}
+
+std::optional<absl::Time> SubscriptionReactor::Open(absl::Time now) {
+  const absl::Status status = OpenAt(now);
+  if (status.ok()) return std::nullopt;
+  if (ReasonOf(status) == reason::kCursorAhead && now < called_ + kAheadWait) {
+    return now + kAheadRetry;
+  }
+  FinishWith(status);
+  return std::nullopt;
+}
+
+absl::Status SubscriptionReactor::OpenAt(absl::Time now) {
+  if (!plan_) {
+    auto plan = CheckSubscribe(lent_.feeds, request_);
+    if (!plan.ok()) return plan.status();
+    plan_ = *std::move(plan);
+    auto id = lent_.streams.Add({.feed = plan_->feed->name(),
+                                 .label = request_.label(),
+                                 .peer = context_->peer(),
+                                 .opened = now,
+                                 .stream = weak_from_this()},
+                                facts_);
+    if (!id.ok()) return id.status();
+    stream_id_ = *id;
+  }
+  auto start = FindStart(*plan_, *facts_);
+  if (!start.ok()) return start.status();
+  start_ = *std::move(start);
+  const store::FeedStore& store = plan_->feed->store();
+  if (start_.rows) rows_ = std::make_unique<RowsPager>(std::move(start_.rows), plan_->filter);
+  if (start_.log_below_rows_from) {
+    rowless_filter_ = std::make_unique<RunFilter>(plan_->filter);
+    rowless_filter_->RestrictTo(
+        [&store](const v1::TableSchema& schema) { return !store.KeepsRows(schema); });
+    LogPager::Options options;
+    options.until = start_.boundary;
+    options.part_bytes = part_bytes();
+    log_below_rows_ = std::make_unique<LogPager>(store, *rowless_filter_,
+                                                 *start_.log_below_rows_from, std::move(options));
+  }
+  subscription_.emplace(Subscription::Plan{.start = start_.boundary,
+                                           .rows = rows_ != nullptr,
+                                           .log_below_rows = log_below_rows_ != nullptr,
+                                           .progress_period = plan_->progress_period});
+  return absl::OkStatus();
+}
+
+absl::Time SubscriptionReactor::Produce(absl::Time now) {
+  using Step = Subscription::Step;
+  absl::Status status;
+  switch (subscription_->Next(now)) {
+    case Step::kSendOpened:
+      SendOpened(now);
+      break;
+    case Step::kReadRows:
+      status = ReadRows(now);
+      break;
+    case Step::kReadLogBelowRows:
+      status = ReadLogBelowRows(now);
+      break;
+    case Step::kSendRowsEnd:
+      SendRowsEnd(now);
+      break;
+    case Step::kReadLog:
+      status = ReadLog(now);
+      break;
+    case Step::kTakeTail: {
+      auto waits = TakeTail(now);
+      if (waits.ok() && *waits) return subscription_->progress_due();
+      status = waits.status();
+      break;
+    }
+    case Step::kSendProgress:
+      SendProgress(now);
+      break;
+    case Step::kSendClosing:
+      SendClosing();
+      break;
+    case Step::kEnd:
+      FinishWith(ending_.why);
+      break;
+  }
+  if (!status.ok()) {
+    outgoing_.clear();
+    EndWith(status, absl::ZeroDuration());
+  }
+  if (!finished_) UpdateFacts();
+  return absl::InfinitePast();
+}
+
+void SubscriptionReactor::SendNext(absl::Time now) {
+  in_flight_ = std::move(outgoing_.front());
+  outgoing_.pop_front();
+  facts_->AddSent(in_flight_.bytes.Length(), in_flight_.transactions);
+  write_began_ = now;
+  write_in_flight_ = true;
+  StartWrite(&in_flight_.bytes);
+}
+
+absl::Time SubscriptionReactor::WatchStall(absl::Time now) {
+  const absl::Duration waits = now - write_began_;
+  if (waits < kStallNotice) return write_began_ + kStallNotice;
+  const absl::Time limit = write_began_ + absl::Milliseconds(limits::client_stall_max_ms);
+  if (now >= limit) {
+    // No Closing can reach a client that takes nothing.
+    context_->TryCancel();
+    FinishWith(ErrorWithReason(absl::StatusCode::kDeadlineExceeded, reason::kClientStalled,
+                               "the client took nothing for " + absl::FormatDuration(waits) +
+                                   "; resume from the last cursor"));
+    return absl::InfiniteFuture();
+  }
+  if (!stall_noted_) {
+    stall_noted_ = true;
+    facts_->SetStalledSince(write_began_);
+    Rest();
+  }
+  return limit;
+}
+
+void SubscriptionReactor::Rest() {
+  if (log_) log_->Rest();
+  if (log_below_rows_) log_below_rows_->Rest();
+}
+
+size_t SubscriptionReactor::page_bytes() const {
+  // What stands alone comes on top of the target.
+  const size_t room = plan_->message_bytes_max - limits::message_bytes_min;
+  return std::clamp<size_t>(room, 1, limits::page_bytes_target);
+}
+
+size_t SubscriptionReactor::part_bytes() const {
+  // A page is at most one part and one run larger than its target.
+  const size_t room = plan_->message_bytes_max - limits::message_bytes_min;
+  return room > page_bytes() + limits::message_bytes_target ? limits::message_bytes_target : 1;
+}
+
+void SubscriptionReactor::SendOpened(absl::Time now) {
+  const Feed& feed = *plan_->feed;
+  v1::SubscribeResponse record;
+  v1::Opened* opened = record.mutable_opened();
+  opened->set_feed(feed.name());
+  opened->set_start_cursor(feed.Cursor(start_.boundary));
+  opened->set_floor_cursor(feed.Cursor(feed.store().floor()));
+  opened->set_head_cursor(feed.Cursor(feed.tail().head()));
+  opened->set_rows_follow(rows_ != nullptr);
+  opened->set_rows_before_log(start_.rows_before_log);
+  opened->set_message_bytes_max(static_cast<uint32_t>(plan_->message_bytes_max));
+  *opened->mutable_longest_silence() =
+      ToDuration(std::max(limits::longest_silence_periods * plan_->progress_period,
+                          absl::Milliseconds(limits::longest_silence_min_ms)));
+  opened->set_server_version(lent_.server_version);
+  Push(RecordMessage(record));
+  subscription_->OpenedSent(now);
+}
+
+absl::Status SubscriptionReactor::Announce(const std::vector<uint64_t>& schema_ids) {
+  for (const uint64_t id : schema_ids) {
+    if (announced_.count(id) > 0) continue;
+    auto wanted = plan_->filter.WantsSchema(id);
+    if (!wanted.ok()) return wanted.status();
+    if (!*wanted) continue;
+    auto schema = plan_->feed->store().Schema(id);
+    if (!schema.ok()) return schema.status();
+    v1::SubscribeResponse record;
+    *record.mutable_table_schema() = *std::move(schema);
+    Push(RecordMessage(record));
+    announced_.insert(id);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SubscriptionReactor::ReadRows(absl::Time now) {
+  auto page = rows_->Next(page_bytes());
+  if (!page.ok()) return page.status();
+  const bool sent = !page->rows.empty();
+  if (sent) {
+    if (auto status = Announce({page->schema_id}); !status.ok()) return status;
+    Push(RowsMessage(std::move(page->rows)));
+  }
+  subscription_->RowsRead(page->at_end, sent, now);
+  if (page->at_end) rows_.reset();
+  return absl::OkStatus();
+}
+
+absl::Status SubscriptionReactor::ReadLogBelowRows(absl::Time now) {
+  auto page = log_below_rows_->Next(page_bytes());
+  if (!page.ok()) return page.status();
+  const bool sent = !page->batch.empty();
+  if (sent) {
+    if (auto status = Announce(page->schema_ids); !status.ok()) return status;
+    Push(BatchMessage(std::move(page->batch), page->transactions));
+  }
+  subscription_->LogBelowRowsRead(page->at_end, sent, now);
+  if (page->at_end) log_below_rows_.reset();
+  return absl::OkStatus();
+}
+
+void SubscriptionReactor::SendRowsEnd(absl::Time now) {
+  v1::SubscribeResponse record;
+  record.mutable_rows()->set_last(true);
+  record.mutable_rows()->set_cursor(plan_->feed->Cursor(start_.boundary));
+  Push(RecordMessage(record));
+  subscription_->RowsEndSent(now);
+  // What was written while the rows were sent is still to be read, however short retention is.
+  keep_until_ = plan_->feed->tail().head();
+  facts_->SetKeepFrom(start_.boundary);
+}
+
+void SubscriptionReactor::ReleaseLog() {
+  if (!keep_until_) return;
+  const auto boundary = subscription_->boundary();
+  if (boundary && *boundary >= *keep_until_) {
+    keep_until_.reset();
+    facts_->SetKeepFrom(std::nullopt);
+  } else {
+    facts_->SetKeepFrom(boundary);
+  }
+}
+
+absl::Status SubscriptionReactor::ReadLog(absl::Time now) {
+  const Feed& feed = *plan_->feed;
+  const Position boundary = *subscription_->boundary();
+  if (!log_ || (!log_->inside() && log_->upto() < boundary)) {
+    LogPager::Options options;
+    options.cursor_of = [&feed](const Position& position) { return feed.Cursor(position); };
+    options.part_bytes = part_bytes();
+    log_ = std::make_unique<LogPager>(feed.store(), plan_->filter, boundary, std::move(options));
+  }
+  const Position head = feed.tail().head();
+  auto page = log_->Next(page_bytes());
+  if (!page.ok()) return page.status();
+  const bool sent = !page->batch.empty();
+  behind_bytes_ += page->batch.size();
+  if (sent) {
+    if (auto status = Announce(page->schema_ids); !status.ok()) return status;
+    Push(BatchMessage(std::move(page->batch), page->transactions));
+  }
+  subscription_->LogRead(page->upto, page->at_end ? std::optional(head) : std::nullopt, sent, now);
+  if (page->at_end) {
+    log_.reset();
+    Follow(true);
+  } else if (behind_bytes_ > limits::ring_bytes_max) {
+    Follow(false);
+  }
+  ReleaseLog();
+  return absl::OkStatus();
+}
+
+void SubscriptionReactor::Follow(bool follow) {
+  behind_bytes_ = 0;
+  if (follow == following_) return;
+  following_ = follow;
+  if (follow) {
+    plan_->feed->tail().Follow();
+  } else {
+    plan_->feed->tail().Unfollow();
+  }
+}
+
+absl::StatusOr<bool> SubscriptionReactor::TakeTail(absl::Time now) {
+  TailHub& tail = plan_->feed->tail();
+  const TailTaken taken = tail.Take(*subscription_->boundary(), page_bytes());
+  switch (taken.kind) {
+    case TailTaken::Kind::kBehind:
+      subscription_->FellBehind();
+      return false;
+    case TailTaken::Kind::kInStore:
+      subscription_->TailInStore(taken.upto);
+      return false;
+    case TailTaken::Kind::kCaughtUp:
+      subscription_->TailTaken(taken.upto, true, false, now);
+      ReleaseLog();
+      if (subscription_->Next(now) != Subscription::Step::kTakeTail) return false;
+      return tail.Wait(taken.upto, shared_from_this());
+    case TailTaken::Kind::kSpans:
+      break;
+  }
+  bool sent = false;
+  const absl::Status status =
+      plan_->filter.passes_everything() ? SendSpans(taken, &sent) : SendCutSpans(taken, &sent);
+  if (!status.ok()) return status;
+  subscription_->TailTaken(taken.upto, false, sent, now);
+  ReleaseLog();
+  return false;
+}
+
+absl::Status SubscriptionReactor::SendSpans(const TailTaken& taken, bool* sent) {
+  std::vector<grpc::Slice> pieces;
+  uint64_t transactions = 0;
+  for (const TailSpan& span : taken.spans) {
+    if (auto status = Announce(span.chunk->schema_ids); !status.ok()) return status;
+    pieces.push_back(span.bytes());
+    transactions += span.last - span.first;
+  }
+  Push(BatchMessage(std::move(pieces), transactions));
+  *sent = true;
+  return absl::OkStatus();
+}
+
+absl::Status SubscriptionReactor::SendCutSpans(const TailTaken& taken, bool* sent) {
+  std::string batch;
+  uint64_t transactions = 0;
+  for (const TailSpan& span : taken.spans) {
+    bool any = false;
+    for (const uint64_t id : span.chunk->schema_ids) {
+      auto wanted = plan_->filter.WantsSchema(id);
+      if (!wanted.ok()) return wanted.status();
+      any = any || *wanted;
+    }
+    if (!any) continue;
+    const auto* bytes = reinterpret_cast<const char*>(span.chunk->bytes.begin());
+    const size_t before = batch.size();
+    for (size_t entry = span.first; entry < span.last; ++entry) {
+      const size_t begin = span.chunk->begin_of(entry);
+      auto kept = AppendCutTransaction(
+          std::string_view(bytes + begin, span.chunk->entries[entry].end - begin), plan_->filter,
+          &batch);
+      if (!kept.ok()) return kept.status();
+      transactions += *kept ? 1 : 0;
+    }
+    if (batch.size() == before) continue;
+    if (auto status = Announce(span.chunk->schema_ids); !status.ok()) return status;
+  }
+  *sent = !batch.empty();
+  if (*sent) Push(BatchMessage(std::move(batch), transactions));
+  return absl::OkStatus();
+}
+
+void SubscriptionReactor::SendProgress(absl::Time now) {
+  const Feed& feed = *plan_->feed;
+  const auto boundary = subscription_->boundary();
+  v1::SubscribeResponse record;
+  v1::Progress* progress = record.mutable_progress();
+  progress->set_state(v1::FEED_STATE_CATCHING_UP);
+  if (boundary) {
+    const store::FeedStore& store = feed.store();
+    progress->set_cursor(feed.Cursor(*boundary));
+    const uint64_t behind = store.BytesBehind(*boundary);
+    const uint64_t held = store.log_bytes();
+    progress->set_headroom_bytes(held > behind ? held - behind : 0);
+  }
+  if (subscription_->caught_up()) {
+    progress->set_state(feed.StateWhenCaughtUp());
+    *progress->mutable_lag() = ToDuration(absl::ZeroDuration());
+  } else if (auto newest = feed.store().RecordAtOrBefore(feed.tail().head());
+             newest.ok() && *newest) {
+    const absl::Time committed = absl::FromUnixMicros((*newest)->second.commit_time_us());
+    *progress->mutable_lag() = ToDuration(std::max(absl::ZeroDuration(), now - committed));
+  }
+  Push(RecordMessage(record));
+  subscription_->ProgressSent(now);
+}
+
+void SubscriptionReactor::SendClosing() {
+  v1::SubscribeResponse record;
+  v1::Closing* closing = record.mutable_closing();
+  const absl::string_view message = ending_.why.message();
+  closing->set_reason(ReasonOf(ending_.why));
+  closing->set_message(message.data(), message.size());
+  if (const auto boundary = subscription_->boundary()) {
+    closing->set_cursor(plan_->feed->Cursor(*boundary));
+  }
+  *closing->mutable_retry_after() = ToDuration(ending_.retry_after);
+  Push(RecordMessage(record));
+  subscription_->ClosingSent();
+}
+
+void SubscriptionReactor::EndWith(const absl::Status& why, absl::Duration retry_after) {
+  if (subscription_->state() == Subscription::State::kClosing || subscription_->closed()) return;
+  ending_ = {why, retry_after};
+  subscription_->Close();
+}
+
+void SubscriptionReactor::UpdateFacts() {
+  const bool live = subscription_->state() == Subscription::State::kLive;
+  facts_->SetDelivered(subscription_->boundary().value_or(Position()),
+                       live ? v1::FEED_STATE_LIVE : v1::FEED_STATE_CATCHING_UP);
+}
+
+void SubscriptionReactor::FinishWith(const absl::Status& status) {
+  finished_ = true;
+  if (subscription_) subscription_->PeerGone();
+  if (plan_) {
+    Follow(false);
+    plan_->feed->tail().StopWaiting(this);
+  }
+  if (stream_id_ != 0) lent_.streams.Remove(stream_id_);
+  // Readers must be gone before the store is.
+  rows_.reset();
+  start_.rows.reset();
+  log_.reset();
+  log_below_rows_.reset();
+  outgoing_.clear();
+  Finish(ToGrpcStatus(status));
+}
+
+}  // namespace tidemark

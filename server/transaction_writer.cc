@@ -1,0 +1,145 @@
+#include "server/transaction_writer.h"
+
+#include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
+
+#include "tidemark/v1/change.pb.h"
+#include "tidemark/v1/feed.pb.h"
+
+namespace tidemark {
+namespace {
+
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::CodedOutputStream;
+
+constexpr uint32_t LengthTag(int field) {
+  return static_cast<uint32_t>(field) << 3 | WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
+}
+constexpr uint32_t VarintTag(int field) {
+  return static_cast<uint32_t>(field) << 3 | WireFormatLite::WIRETYPE_VARINT;
+}
+
+// Every tag written here fits into one byte.
+static_assert(VarintTag(v1::Transaction::kCommitLsnFieldNumber) < 0x80);
+constexpr size_t kTagBytes = 1;
+
+void AppendVarint(std::string* out, uint64_t value) {
+  uint8_t bytes[10];
+  const uint8_t* end = CodedOutputStream::WriteVarint64ToArray(value, bytes);
+  out->append(reinterpret_cast<const char*>(bytes), end - bytes);
+}
+
+size_t VarintBytes(uint64_t value) { return CodedOutputStream::VarintSize64(value); }
+
+// proto3: a member with its default value is not written.
+void AppendNumber(std::string* out, int field, uint64_t value) {
+  if (value == 0) return;
+  AppendVarint(out, VarintTag(field));
+  AppendVarint(out, value);
+}
+
+void AppendText(std::string* out, int field, std::string_view text) {
+  if (text.empty()) return;
+  AppendVarint(out, LengthTag(field));
+  AppendVarint(out, text.size());
+  out->append(text);
+}
+
+void AppendTimestamp(std::string* out, int field, int64_t us) {
+  int64_t seconds = us / 1'000'000;
+  int64_t rest = us % 1'000'000;
+  if (rest < 0) {
+    --seconds;
+    rest += 1'000'000;
+  }
+  std::string timestamp;
+  AppendNumber(&timestamp, 1, static_cast<uint64_t>(seconds));
+  AppendNumber(&timestamp, 2, static_cast<uint64_t>(rest * 1'000));
+  AppendVarint(out, LengthTag(field));
+  AppendVarint(out, timestamp.size());
+  out->append(timestamp);
+}
+
+// The fields before the runs; the same on every part.
+std::string HeadFields(const Position& position, const v1::CommitRecord& record) {
+  std::string out;
+  AppendText(&out, v1::Transaction::kPositionFieldNumber, position.Text());
+  AppendTimestamp(&out, v1::Transaction::kCommitTimeFieldNumber, record.commit_time_us());
+  AppendText(&out, v1::Transaction::kSourceTransactionIdFieldNumber,
+             record.source_transaction_id());
+  AppendNumber(&out, v1::Transaction::kOriginFieldNumber, record.origin());
+  return out;
+}
+
+// The fields behind the runs.
+std::string TailFields(const v1::CommitRecord& record, const std::optional<TransactionEnd>& end) {
+  std::string out;
+  if (end) {
+    AppendNumber(&out, v1::Transaction::kLastFieldNumber, 1);
+    AppendText(&out, v1::Transaction::kCursorFieldNumber, end->cursor);
+    AppendNumber(&out, v1::Transaction::kChangesTotalFieldNumber, end->changes_total);
+    AppendNumber(&out, v1::Transaction::kChangesDeliveredFieldNumber, end->changes_delivered);
+  }
+  if (record.commit_lsn() != 0) {
+    AppendText(&out, v1::Transaction::kCommitLsnFieldNumber, LsnText(record.commit_lsn()));
+  }
+  return out;
+}
+
+}  // namespace
+
+size_t RunFieldBytes(size_t stored_bytes, uint64_t first_sequence) {
+  const size_t sequence_bytes = first_sequence == 0 ? 0 : kTagBytes + VarintBytes(first_sequence);
+  const size_t run_bytes = stored_bytes + sequence_bytes;
+  return kTagBytes + VarintBytes(run_bytes) + run_bytes;
+}
+
+void AppendRunField(std::string* out, std::string_view stored, uint64_t first_sequence) {
+  const size_t sequence_bytes = first_sequence == 0 ? 0 : kTagBytes + VarintBytes(first_sequence);
+  AppendVarint(out, LengthTag(v1::Transaction::kRunsFieldNumber));
+  AppendVarint(out, stored.size() + sequence_bytes);
+  out->append(stored);
+  AppendNumber(out, v1::Run::kFirstSequenceFieldNumber, first_sequence);
+}
+
+void AppendTransaction(std::string* out, const Position& position, const v1::CommitRecord& record,
+                       std::string_view runs, const std::optional<TransactionEnd>& end) {
+  const std::string head = HeadFields(position, record);
+  const std::string tail = TailFields(record, end);
+  AppendVarint(out, LengthTag(v1::Batch::kTransactionsFieldNumber));
+  AppendVarint(out, head.size() + runs.size() + tail.size());
+  out->append(head).append(runs).append(tail);
+}
+
+void AppendTransaction(std::string* out, const EncodedTransaction& transaction,
+                       std::string_view cursor) {
+  const v1::CommitRecord& record = transaction.record;
+  const std::string head = HeadFields(transaction.position, record);
+  const std::string tail =
+      TailFields(record, TransactionEnd{.cursor = cursor,
+                                        .changes_total = record.changes(),
+                                        .changes_delivered = record.changes()});
+  size_t runs_bytes = 0;
+  for (const EncodedRun& run : transaction.runs) {
+    runs_bytes += RunFieldBytes(run.bytes.size(), run.first_sequence);
+  }
+  AppendVarint(out, LengthTag(v1::Batch::kTransactionsFieldNumber));
+  AppendVarint(out, head.size() + runs_bytes + tail.size());
+  out->append(head);
+  for (const EncodedRun& run : transaction.runs) {
+    AppendRunField(out, run.bytes, run.first_sequence);
+  }
+  out->append(tail);
+}
+
+std::string RecordPrefix(int field, size_t bytes) {
+  std::string prefix;
+  AppendVarint(&prefix, LengthTag(field));
+  AppendVarint(&prefix, bytes);
+  return prefix;
+}
+
+std::string LsnText(uint64_t lsn) { return fmt::format("{:X}/{:X}", lsn >> 32, lsn & 0xFFFFFFFF); }
+
+}  // namespace tidemark
