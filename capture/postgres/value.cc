@@ -1,9 +1,9 @@
 #include "capture/postgres/value.h"
 
+#include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <limits>
-#include <type_traits>
+#include <string>
 
 #include "absl/strings/escaping.h"
 #include "capture/postgres/array_text.h"
@@ -18,14 +18,19 @@ namespace {
 // As much of a value as an error shows.
 constexpr size_t kShownBytesMax = 48;
 
+// The beginning of a text, printable and UTF-8 whatever it holds.
+std::string Beginning(std::string_view text) {
+  const absl::string_view shown(text.data(), std::min(text.size(), kShownBytesMax));
+  const bool is_utf8 = IsUtf8(text.substr(0, kShownBytesMax));
+  return (is_utf8 ? absl::Utf8SafeCHexEscape(shown) : absl::CHexEscape(shown)) +
+         (shown.size() < text.size() ? "…" : "");
+}
+
 absl::Status Malformed(const ValueType& type, std::string_view text, std::string_view problem) {
-  const std::string_view shown = text.substr(0, kShownBytesMax);
-  return ErrorWithReason(
-      absl::StatusCode::kDataLoss, reason::kSourceProtocol,
-      fmt::format("a value of type {} {}: '{}'{} ({} bytes)", type.name, problem,
-                  absl::Utf8SafeCHexEscape(absl::string_view(shown.data(), shown.size())),
-                  shown.size() < text.size() ? "…" : "", text.size()),
-      {{"type", type.name}});
+  return ErrorWithReason(absl::StatusCode::kDataLoss, reason::kSourceProtocol,
+                         fmt::format("a value of type {} {}: '{}' ({} bytes)", type.name, problem,
+                                     Beginning(text), text.size()),
+                         {{"type", type.name}});
 }
 
 absl::Status NotOfType(const ValueType& type, std::string_view text) {
