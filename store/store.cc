@@ -82,7 +82,7 @@ absl::StatusOr<FeedStore*> RocksStore::OpenFeed(std::string_view name, std::stri
   }
   std::unique_ptr<StoredFeed>& open = open_[feed];
   if (open == nullptr) {
-    auto opened = StoredFeed::Open(database_.get(), feed, options_.fold_in_background);
+    auto opened = StoredFeed::Open(database_.get(), feed, options_);
     if (!opened.ok()) return opened.status();
     open = *std::move(opened);
   }

@@ -17,12 +17,16 @@ class Env;
 
 namespace tidemark::store {
 
+// A feed whose rows are this far behind its log makes capture wait.
+inline constexpr uint64_t kUnfoldedTailBytesMax = uint64_t{512} << 20;
+
 struct StoreOptions {
   std::string path;
   // Opens without writing, and without taking the lock, for inspection.
   bool read_only = false;
   // A feed's fold runs on its own thread; tests switch it off and call FeedStore::FoldOnce.
   bool fold_in_background = true;
+  uint64_t unfolded_tail_bytes_max = kUnfoldedTailBytesMax;
   // Not owned; null: the process's own. Tests give one that forgets unsynced bytes.
   rocksdb::Env* env = nullptr;
 };

@@ -30,10 +30,10 @@ absl::Status NotRising(const Position& position, const Position& head) {
 
 }  // namespace
 
-StoredFeed::StoredFeed(Database* database, FeedId feed, bool fold_in_background)
+StoredFeed::StoredFeed(Database* database, FeedId feed, const StoreOptions& options)
     : database_(*database),
       feed_(feed),
-      fold_in_background_(fold_in_background),
+      options_(options),
       schemas_(database, feed),
       spool_(database, feed),
       snapshot_rows_(database, feed, Lookups()),
@@ -44,8 +44,8 @@ StoredFeed::~StoredFeed() { fold_thread_.reset(); }
 // ---- Opening.
 
 absl::StatusOr<std::unique_ptr<StoredFeed>> StoredFeed::Open(Database* database, FeedId feed,
-                                                             bool fold_in_background) {
-  std::unique_ptr<StoredFeed> opened(new StoredFeed(database, feed, fold_in_background));
+                                                             const StoreOptions& options) {
+  std::unique_ptr<StoredFeed> opened(new StoredFeed(database, feed, options));
   if (absl::Status status = opened->Load(); !status.ok()) return status;
   return opened;
 }
@@ -142,8 +142,8 @@ absl::Status StoredFeed::Append(const AppendBatch& batch) {
 }
 
 absl::Status StoredFeed::WaitForFold() {
-  const auto has_room = [](const FeedBoundaries& now) {
-    return now.log_bytes_synced <= now.log_bytes_folded + kUnfoldedTailBytesMax;
+  const auto has_room = [this](const FeedBoundaries& now) {
+    return now.log_bytes_synced <= now.log_bytes_folded + options_.unfolded_tail_bytes_max;
   };
   if (has_room(state_.Get()) || state_.WaitFor(kFoldWait, has_room)) return absl::OkStatus();
   const absl::Status cause = fold_status();
@@ -152,7 +152,7 @@ absl::Status StoredFeed::WaitForFold() {
       fmt::format(
           "the rows of feed {} are {} MiB behind its log, which is the most that is "
           "allowed; capture goes on when they have caught up{}{}",
-          record_.name(), kUnfoldedTailBytesMax >> 20,
+          record_.name(), options_.unfolded_tail_bytes_max >> 20,
           cause.ok() ? "" : ". The fold fails: ", cause.ok() ? "" : std::string(cause.message())));
 }
 
@@ -291,7 +291,7 @@ void StoredFeed::SetRowsPolicy(std::function<bool(const v1::TableSchema&)> keeps
     std::lock_guard lock(mutex_);
     keeps_rows_ = std::make_shared<const RowsPolicy>(std::move(keeps_rows));
   }
-  if (fold_in_background_ && fold_thread_ == nullptr) {
+  if (options_.fold_in_background && fold_thread_ == nullptr) {
     fold_thread_ = std::make_unique<FoldThread>([this] { return FoldOnce(); }, &state_);
   }
 }

@@ -19,11 +19,10 @@
 #include "store/schema_history.h"
 #include "store/snapshot_rows.h"
 #include "store/spool.h"
+#include "store/store.h"
 
 namespace tidemark::store {
 
-// A feed whose rows are this far behind makes capture wait.
-inline constexpr uint64_t kUnfoldedTailBytesMax = uint64_t{512} << 20;
 // How long an append waits for the fold before it is refused.
 inline constexpr auto kFoldWait = std::chrono::seconds(1);
 
@@ -31,7 +30,7 @@ class StoredFeed final : public FeedStore {
  public:
   // Reads the boundaries of a feed that is in the database.
   static absl::StatusOr<std::unique_ptr<StoredFeed>> Open(Database* database, FeedId feed,
-                                                          bool fold_in_background);
+                                                          const StoreOptions& options);
   ~StoredFeed() override;
 
   absl::Status Append(const AppendBatch& batch) override;
@@ -82,7 +81,7 @@ class StoredFeed final : public FeedStore {
 
   using RowsPolicy = std::function<bool(const v1::TableSchema&)>;
 
-  StoredFeed(Database* database, FeedId feed, bool fold_in_background);
+  StoredFeed(Database* database, FeedId feed, const StoreOptions& options);
   FoldLookups Lookups();
   absl::Status Load();
   absl::Status LoadLog(FeedBoundaries* boundaries);
@@ -101,7 +100,7 @@ class StoredFeed final : public FeedStore {
 
   Database& database_;
   const FeedId feed_;
-  const bool fold_in_background_;
+  const StoreOptions options_;
   v1::FeedRecord record_;
   FeedState state_;
 
