@@ -41,7 +41,8 @@ void PostgresSource::Enter(Phase phase, std::string cause) {
 }
 
 absl::Status PostgresSource::Open(const v1::Checkpoint& checkpoint, uint32_t generation) {
-  Close();
+  std::lock_guard lock(session_mutex_);
+  CloseSessions();
   generation_ = generation;
   absl::Status status = Connect();
   if (status.ok()) {
@@ -49,7 +50,14 @@ absl::Status PostgresSource::Open(const v1::Checkpoint& checkpoint, uint32_t gen
                                                                      : OpenFresh(checkpoint);
   }
   interruption_.Consume();
-  if (!status.ok()) Close();
+  return Failed(std::move(status));
+}
+
+// After an error the source is closed, and its status says why.
+absl::Status PostgresSource::Failed(absl::Status status) {
+  if (status.ok()) return status;
+  CloseSessions();
+  Enter(Phase::kClosed, std::string(status.message()));
   return status;
 }
 
@@ -82,9 +90,10 @@ absl::StatusOr<Connection*> PostgresSource::Catalog(absl::Time deadline) {
 }
 
 absl::StatusOr<CaptureBatch> PostgresSource::Read(absl::Time deadline) {
+  std::lock_guard lock(session_mutex_);
   absl::StatusOr<CaptureBatch> batch = ReadPhase(deadline);
   interruption_.Consume();
-  if (!batch.ok()) Close();
+  if (!batch.ok()) return Failed(batch.status());
   return batch;
 }
 
@@ -117,6 +126,7 @@ absl::StatusOr<CaptureBatch> PostgresSource::ReadPhase(absl::Time deadline) {
 }
 
 absl::Status PostgresSource::Confirm(const Position& durable) {
+  std::lock_guard lock(session_mutex_);
   if (phase_ == Phase::kAwaitingConfirm) {
     Enter(Phase::kConfirmed, "making the publication and the slot");
   }
@@ -124,12 +134,16 @@ absl::Status PostgresSource::Confirm(const Position& durable) {
   replies_->Confirmed(durable.engine_low());
   const absl::Time now = absl::Now();
   if (replies_->NextDue() > now) return absl::OkStatus();
-  absl::Status status = Reply(now);
-  if (!status.ok()) Close();
-  return status;
+  return Failed(Reply(now));
 }
 
 void PostgresSource::Close() {
+  std::lock_guard lock(session_mutex_);
+  CloseSessions();
+}
+
+void PostgresSource::CloseSessions() {
+  keeper_.reset();
   if (phase_ == Phase::kStreaming && replies_->owes_confirmation()) {
     // The last word: what is durable is not sent again. Nothing depends on it.
     (void)Reply(absl::Now());

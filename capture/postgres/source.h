@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "capture/postgres/slot_creation.h"
 #include "capture/postgres/snapshot_reader.h"
 #include "capture/postgres/source_status.h"
+#include "capture/postgres/standby_keeper.h"
 #include "capture/postgres/standby_replies.h"
 #include "capture/postgres/streaming.h"
 #include "capture/source.h"
@@ -64,6 +66,8 @@ class PostgresSource final : public Source {
   };
 
   void Enter(Phase phase, std::string cause);
+  void CloseSessions();
+  absl::Status Failed(absl::Status status);
   absl::Status Connect();
   absl::Status OpenWhole(const v1::Checkpoint& checkpoint);
   absl::Status OpenFresh(const v1::Checkpoint& checkpoint);
@@ -79,8 +83,9 @@ class PostgresSource final : public Source {
 
   absl::Status StartStreaming();
   absl::StatusOr<CaptureBatch> ReadStream(absl::Time deadline);
+  absl::StatusOr<CaptureBatch> ListenUntil(absl::Time deadline);
   absl::Status TakeFrames(CaptureBatch* batch);
-  absl::Status Reply(absl::Time now);
+  absl::Status Reply(absl::Time now, absl::Duration timeout = absl::Seconds(5));
   absl::Status CheckSilence(absl::Time now);
   bool FinishBatch(absl::Time now, CaptureBatch* batch);
   absl::Time NextWake(absl::Time deadline) const;
@@ -97,6 +102,8 @@ class PostgresSource final : public Source {
   const absl::Duration silence_timeout_;
   Interruption interruption_;
   SourceStatus status_;
+  // Held by every call but Interrupt and the looking ones, so that the keeper stays away meanwhile.
+  std::mutex session_mutex_;
 
   Phase phase_ = Phase::kClosed;
   uint32_t generation_ = 0;
@@ -121,8 +128,13 @@ class PostgresSource final : public Source {
   absl::Time progress_sent_ = absl::InfinitePast();
   bool progress_wanted_ = false;
   absl::Time heard_ = absl::InfinitePast();
+  // As heard_, by a clock that stands still while nobody reads.
+  absl::Time silent_since_ = absl::InfinitePast();
+  absl::Time read_ended_ = absl::InfinitePast();
   absl::Time asked_ = absl::InfinitePast();
   absl::Time slot_facts_read_ = absl::InfinitePast();
+  // Last, so that it is gone before what it uses.
+  std::unique_ptr<StandbyKeeper> keeper_;
 };
 
 }  // namespace tidemark::capture::postgres

@@ -15,7 +15,7 @@ namespace {
 
 // A silent server is asked for a sign of life this many times before it is given up.
 constexpr int kAsksPerSilence = 3;
-constexpr absl::Duration kReplyTimeout = absl::Seconds(5);
+constexpr absl::Duration kKeeperReplyTimeout = absl::Seconds(1);
 
 }  // namespace
 
@@ -35,13 +35,27 @@ absl::Status PostgresSource::StartStreaming() {
   progress_sent_ = now;
   progress_wanted_ = false;
   heard_ = now;
+  silent_since_ = now;
+  read_ended_ = now;
   asked_ = now;
   slot_facts_read_ = absl::InfinitePast();
   Enter(Phase::kStreaming, fmt::format("streaming from {}", LsnText(start_)));
+  keeper_ = std::make_unique<StandbyKeeper>(&session_mutex_, replies_->period() / 2, [this] {
+    const absl::Time late = absl::Now();
+    // Its errors are met again by the next Read.
+    if (replies_->NextDue() <= late) (void)Reply(late, kKeeperReplyTimeout);
+  });
   return absl::OkStatus();
 }
 
 absl::StatusOr<CaptureBatch> PostgresSource::ReadStream(absl::Time deadline) {
+  silent_since_ += absl::Now() - read_ended_;
+  absl::StatusOr<CaptureBatch> batch = ListenUntil(deadline);
+  read_ended_ = absl::Now();
+  return batch;
+}
+
+absl::StatusOr<CaptureBatch> PostgresSource::ListenUntil(absl::Time deadline) {
   CaptureBatch batch;
   while (true) {
     if (absl::Status status = TakeFrames(&batch); !status.ok()) return status;
@@ -74,7 +88,7 @@ absl::Status PostgresSource::TakeFrames(CaptureBatch* batch) {
                       slot_name_));
     }
     if (*copy == Connection::Copy::kData) {
-      heard_ = absl::Now();
+      heard_ = silent_since_ = absl::Now();
       bytes += frame.size();
       if (absl::Status status = streaming_->OnFrame(frame, &batch->events); !status.ok()) {
         return status;
@@ -95,21 +109,22 @@ absl::Status PostgresSource::TakeFrames(CaptureBatch* batch) {
   return absl::OkStatus();
 }
 
-absl::Status PostgresSource::Reply(absl::Time now) {
-  const bool ask = now - std::max(heard_, asked_) >= silence_timeout_ / kAsksPerSilence;
+absl::Status PostgresSource::Reply(absl::Time now, absl::Duration timeout) {
+  const bool ask = now - std::max(silent_since_, asked_) >= silence_timeout_ / kAsksPerSilence;
   if (ask) asked_ = now;
   return replication_->SendCopy(EncodeStandbyStatus(replies_->Take(now, ask)), now + kReplyTimeout);
 }
 
 absl::Status PostgresSource::CheckSilence(absl::Time now) {
-  if (now - heard_ >= silence_timeout_) {
+  if (now - silent_since_ >= silence_timeout_) {
     return ErrorWithReason(
         absl::StatusCode::kUnavailable, reason::kSourceSilent,
         fmt::format("no sign of life from {} for {:.0f} s (silence_timeout), though it was asked "
                     "for one; it is tried again",
-                    target_.Text(), absl::ToDoubleSeconds(now - heard_)));
+                    target_.Text(), absl::ToDoubleSeconds(now - silent_since_)));
   }
-  if (now - std::max(heard_, asked_) >= silence_timeout_ / kAsksPerSilence) return Reply(now);
+  if (now - std::max(silent_since_, asked_) >= silence_timeout_ / kAsksPerSilence)
+    return Reply(now);
   return absl::OkStatus();
 }
 
@@ -128,8 +143,8 @@ bool PostgresSource::FinishBatch(absl::Time now, CaptureBatch* batch) {
 
 absl::Time PostgresSource::NextWake(absl::Time deadline) const {
   absl::Time next = std::min(deadline, replies_->NextDue());
-  next = std::min(next, std::max(heard_, asked_) + silence_timeout_ / kAsksPerSilence);
-  next = std::min(next, heard_ + silence_timeout_);
+  next = std::min(next, std::max(silent_since_, asked_) + silence_timeout_ / kAsksPerSilence);
+  next = std::min(next, silent_since_ + silence_timeout_);
   next = std::min(next, slot_facts_read_ + kSlotFactsPeriod);
   if (streaming_->proved() > checkpoint_) next = std::min(next, progress_sent_ + kProgressPeriod);
   return next;

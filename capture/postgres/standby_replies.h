@@ -32,6 +32,7 @@ class StandbyReplies {
   // nothing to say: the proof that it lives and how far it has come (K5).
   StandbyStatus Take(absl::Time now, bool ask);
 
+  absl::Duration period() const { return period_; }
   // Something was confirmed that the server was not told yet.
   bool owes_confirmation() const { return flushed_ > flushed_sent_; }
 
