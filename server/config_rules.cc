@@ -63,8 +63,13 @@ void FillRetention(const v1::RetentionConfig& from, v1::RetentionConfig* retenti
   if (!retention->has_bytes()) *retention->mutable_bytes() = from.bytes();
 }
 
+// Of the slot and of the publication.
+std::string DefaultObjectName(const std::string& feed) {
+  return "tidemark_" + absl::StrReplaceAll(feed, {{"-", "_"}});
+}
+
 void FillPostgres(const std::string& feed, v1::PostgresConfig* postgres) {
-  const std::string name = "tidemark_" + absl::StrReplaceAll(feed, {{"-", "_"}});
+  const std::string name = DefaultObjectName(feed);
   if (postgres->port() == 0) postgres->set_port(kPostgresPortDefault);
   if (postgres->slot().empty()) postgres->set_slot(name);
   if (postgres->publication().empty()) postgres->set_publication(name);
@@ -129,13 +134,14 @@ class RuleChecker {
     CheckRetention(path + ".retention", feed.retention());
     CheckTables(path + ".rows_off", feed.rows_off());
     if (feed.has_postgres()) {
-      CheckPostgres(path + ".postgres", feed.postgres());
+      CheckPostgres(path + ".postgres", feed);
     } else {
       Fail(path, "expects one engine: postgres");
     }
   }
 
-  void CheckPostgres(const std::string& path, const v1::PostgresConfig& postgres) {
+  void CheckPostgres(const std::string& path, const v1::FeedConfig& feed) {
+    const v1::PostgresConfig& postgres = feed.postgres();
     Require(path + ".host", postgres.host());
     Require(path + ".database", postgres.database());
     Require(path + ".user", postgres.user());
@@ -146,7 +152,11 @@ class RuleChecker {
     CheckWord(path + ".sslmode", postgres.sslmode(), kSslModes);
     CheckTables(path + ".tables", postgres.tables());
     if (!IsSlotName(postgres.slot())) {
-      Fail(path + ".slot", "expects 1 to 63 of a-z, 0-9 and _");
+      // Not where the name of the feed, of which it is made, was refused already.
+      const bool made = postgres.slot() == DefaultObjectName(feed.name());
+      if (!made || IsFeedName(feed.name())) {
+        Fail(path + ".slot", "expects 1 to 63 of a-z, 0-9 and _");
+      }
     } else {
       CheckUnique(&slots_, path + ".slot", "slot", postgres.slot());
     }

@@ -121,15 +121,16 @@ class MessageFiller {
 
   static absl::Status SetQuantity(const std::string& text, const FieldDescriptor& field,
                                   Message* message) {
-    Message* quantity = message->GetReflection()->MutableMessage(message, &field);
+    // Made only for a value that could be read: else the default holds, and breaks no rule.
+    const auto made = [&] { return message->GetReflection()->MutableMessage(message, &field); };
     if (field.message_type()->full_name() == "tidemark.v1.ByteSize") {
       const auto bytes = ParseByteSize(text);
-      if (bytes.ok()) static_cast<v1::ByteSize*>(quantity)->set_bytes(*bytes);
+      if (bytes.ok()) static_cast<v1::ByteSize*>(made())->set_bytes(*bytes);
       return bytes.status();
     }
     const auto duration = ParseDuration(text);
     if (duration.ok()) {
-      *static_cast<google::protobuf::Duration*>(quantity) = ToDuration(*duration);
+      *static_cast<google::protobuf::Duration*>(made()) = ToDuration(*duration);
     }
     return duration.status();
   }

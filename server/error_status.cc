@@ -10,10 +10,10 @@ namespace tidemark {
 namespace {
 
 // Trailers travel in one header block, which clients bound to 8 KiB by default: a longer message
-// would be dropped by the client, together with the reason.
-constexpr size_t kMessageBytesMax = 2048;
+// would be dropped by the client, together with the reason. The message stands in it twice.
+constexpr size_t kMessageBytesMax = 1024;
 constexpr size_t kDetailBytesMax = 512;
-constexpr size_t kDetailsBytesMax = 3072;
+constexpr size_t kDetailsBytesMax = 2048;
 
 // Cuts at a character of UTF-8, since protobuf refuses half of one.
 std::string Cut(std::string_view text, size_t bytes_max) {

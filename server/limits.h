@@ -68,8 +68,8 @@ inline constexpr int64_t read_wait_idle_max_ms = 1'000;
 inline constexpr int64_t retry_wait_first_ms = 200;
 inline constexpr int64_t retry_wait_longest_ms = 30'000;
 static_assert(retry_wait_first_ms < retry_wait_longest_ms);
-// A store that is full is tried again this often.
-inline constexpr int64_t store_full_wait_ms = 2'000;
+// A store without room (disk full, rows too far behind) is tried again this often.
+inline constexpr int64_t store_room_wait_ms = 2'000;
 
 // How often gRPC health is brought up to date.
 inline constexpr int64_t health_period_ms = 500;

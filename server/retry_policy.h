@@ -19,8 +19,8 @@ enum class Retry {
 Retry RetryFor(const absl::Status& error);
 
 // How long to wait after the `failures`th failure in a row (from 1): doubled each time, cut by up
-// to half by `chance` (0 to 1), so that many feeds do not come back in step. A full store is tried
-// at a steady pace, because nothing but the freeing of space helps.
+// to half by `chance` (0 to 1), so that many feeds do not come back in step. A store
+// without room is tried at a steady pace, because nothing but the freeing of space helps.
 absl::Duration RetryWait(const absl::Status& error, uint32_t failures, double chance);
 
 }  // namespace tidemark

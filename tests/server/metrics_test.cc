@@ -1,0 +1,53 @@
+#include "server/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tidemark {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+v1::GetStatusResponse Sample() {
+  v1::GetStatusResponse status;
+  v1::FeedStatus* shop = status.add_feeds();
+  shop->set_feed("shop");
+  shop->set_source_state(v1::SOURCE_STATE_STREAMING);
+  shop->set_transactions_captured(7);
+  shop->set_changes_captured(11);
+  shop->mutable_lag()->set_bytes(5'000'000'000);
+  shop->mutable_lag()->mutable_time()->set_nanos(250'000'000);
+  shop->mutable_slot()->set_retained_bytes(4096);
+  v1::FeedStatus* broken = status.add_feeds();
+  broken->set_feed("broken");
+  broken->set_source_state(v1::SOURCE_STATE_FAILED);
+  status.mutable_store()->set_disk_bytes(123);
+  status.set_streams(2);
+  return status;
+}
+
+TEST(Metrics, EveryFeedIsASample) {
+  const std::string text = MetricsText(Sample());
+  EXPECT_THAT(text, HasSubstr("# TYPE tidemark_feed_changes_captured_total counter\n"
+                              "tidemark_feed_changes_captured_total{feed=\"shop\"} 11\n"
+                              "tidemark_feed_changes_captured_total{feed=\"broken\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("tidemark_feed_failed{feed=\"shop\"} 0\n"
+                              "tidemark_feed_failed{feed=\"broken\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("tidemark_feed_streaming{feed=\"shop\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("tidemark_feed_lag_bytes{feed=\"shop\"} 5000000000\n"));
+  EXPECT_THAT(text, HasSubstr("tidemark_feed_lag_seconds{feed=\"shop\"} 0.25\n"));
+  EXPECT_THAT(text, HasSubstr("tidemark_store_disk_bytes 123\n"));
+  EXPECT_THAT(text, HasSubstr("tidemark_streams 2\n"));
+}
+
+TEST(Metrics, WhatASourceDoesNotHaveIsNotZero) {
+  const std::string text = MetricsText(Sample());
+  EXPECT_THAT(text, HasSubstr("tidemark_feed_slot_retained_bytes{feed=\"shop\"} 4096\n"));
+  EXPECT_THAT(text, Not(HasSubstr("tidemark_feed_slot_retained_bytes{feed=\"broken\"}")));
+  // A slot without a limit has no headroom.
+  EXPECT_THAT(text, Not(HasSubstr("tidemark_feed_slot_headroom_bytes{")));
+}
+
+}  // namespace
+}  // namespace tidemark
