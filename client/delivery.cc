@@ -55,14 +55,18 @@ absl::Status Delivery::TakeOpened(const v1::Opened& opened) {
   opened_ = true;
   if (absl::Status handled = handler_.OnOpened(opened); !handled.ok()) return handled;
   in_bootstrap_ = opened.rows_follow();
-  if (in_bootstrap_) {
-    if (rows_handed_over_ == 0) return absl::OkStatus();
-    rows_handed_over_ = 0;
-    return handler_.OnRowsAgain();
-  }
+  if (in_bootstrap_) return BeginBootstrap();
   // From here on the start is a fixed boundary, also where it was asked for as "latest".
   if (cursor_.empty()) cursor_ = opened.start_cursor();
   return absl::OkStatus();
+}
+
+absl::Status Delivery::BeginBootstrap() {
+  const bool again = handed_over_in_bootstrap_;
+  handed_over_in_bootstrap_ = false;
+  last_position_.clear();
+  open_position_.clear();
+  return again ? handler_.OnRowsAgain() : absl::OkStatus();
 }
 
 absl::Status Delivery::TakeSchema(const v1::TableSchema& schema) {
@@ -122,12 +126,14 @@ absl::Status Delivery::TakeChange(const ChangeView& change) {
   if (change.sequence() < next_sequence_) return absl::OkStatus();
   next_sequence_ = change.sequence() + 1;
   advanced_ = true;
+  if (in_bootstrap_) handed_over_in_bootstrap_ = true;
   return handler_.OnChange(change);
 }
 
 absl::Status Delivery::EndTransaction(const v1::Transaction& part) {
   if (absl::Status complete = assembler_.CheckNothingHeld(); !complete.ok()) return complete;
-  if (part.cursor().empty() || part.changes_delivered() != received_changes_) {
+  // No boundary resumes inside a bootstrap.
+  if (part.cursor().empty() != in_bootstrap_ || part.changes_delivered() != received_changes_) {
     return ContractBroken(fmt::format("transaction {} ends with {} of {} delivered changes and {}",
                                       part.position(), received_changes_, part.changes_delivered(),
                                       part.cursor().empty() ? "no cursor" : "a cursor"));
@@ -136,14 +142,14 @@ absl::Status Delivery::EndTransaction(const v1::Transaction& part) {
   last_position_ = part.position();
   receiving_position_.clear();
   open_position_.clear();
-  Advance(part.cursor());
+  if (!in_bootstrap_) Advance(part.cursor());
   return absl::OkStatus();
 }
 
 absl::Status Delivery::TakeRows(const v1::Rows& rows) {
   if (!in_bootstrap_) return ContractBroken("rows came where Opened announced none");
   absl::Status taken = assembler_.TakeRows(rows, [this](const ChangeView& row) {
-    ++rows_handed_over_;
+    handed_over_in_bootstrap_ = true;
     return handler_.OnRow(row);
   });
   if (!taken.ok() || !rows.last()) return taken;

@@ -38,6 +38,7 @@ class Delivery {
 
  private:
   absl::Status TakeOpened(const v1::Opened& opened);
+  absl::Status BeginBootstrap();
   absl::Status TakeSchema(const v1::TableSchema& schema);
   absl::Status TakeBatch(const v1::Batch& batch);
   absl::Status TakeTransaction(const v1::Transaction& part);
@@ -58,7 +59,7 @@ class Delivery {
   std::string last_position_;   // of the last finished transaction
   std::string open_position_;   // of the transaction that is handed over in part; else empty
   uint64_t next_sequence_ = 0;  // in it: the changes before were handed over
-  uint64_t rows_handed_over_ = 0;
+  bool handed_over_in_bootstrap_ = false;
 
   // What this stream is at.
   bool opened_ = false;

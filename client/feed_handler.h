@@ -3,8 +3,11 @@
 // The calls come from the thread that runs FeedClient::Run, one at a time, in the order of the
 // feed, and survive reconnects: a change is handed over once, however often the connection breaks.
 //
-//   rows of a bootstrap:   OnRow* OnRowsEnd           (OnRowsAgain: forget the rows so far)
+//   rows of a bootstrap:   OnRow* OnRowsEnd           (OnRowsAgain: forget what came so far)
 //   every transaction:     OnTransactionBegin OnChange* OnTransactionEnd
+//
+// Of a table whose current rows are not kept, a bootstrap sends the transactions of the log
+// instead: they come before OnRowsEnd, and without a cursor.
 //
 // A transaction counts when OnTransactionEnd came. When Run returns before that, what was handed
 // over of it did not happen: it comes again, whole, from the last cursor.
@@ -37,7 +40,7 @@ class FeedHandler {
   // The rows are complete: the log follows.
   virtual absl::Status OnRowsEnd(std::string_view /*cursor*/) { return absl::OkStatus(); }
   // The bootstrap broke and starts anew at a later boundary. Rows that are gone by then are not
-  // reported: forget every row handed over so far.
+  // reported: forget every row and transaction handed over so far.
   virtual absl::Status OnRowsAgain() { return absl::OkStatus(); }
 
   // Position, commit time, origin and the source's transaction id are set; the changes come as
@@ -46,7 +49,7 @@ class FeedHandler {
     return absl::OkStatus();
   }
   virtual absl::Status OnChange(const ChangeView& /*change*/) { return absl::OkStatus(); }
-  // cursor, changes_total and changes_delivered are set as well.
+  // cursor (but in a bootstrap), changes_total and changes_delivered are set as well.
   virtual absl::Status OnTransactionEnd(const v1::Transaction& /*last_part*/) {
     return absl::OkStatus();
   }

@@ -21,13 +21,20 @@ class Output {
   // Everything added was handed to the reader; where the output is a file, it is on the disk if
   // `sync` is set.
   absl::Status Flush(bool sync);
+  // It returned CANCELLED: nobody wants more.
+  bool is_closed() const { return closed_; }
 
  private:
-  absl::Status WaitUntilWritable() const;
+  absl::Status WaitUntilWritable();
+  absl::Status CheckReader();
+  absl::Status WriteError();
+  absl::Status Closed(std::string_view why);
 
   const int fd_;
   const int interrupt_fd_;
   bool is_file_ = false;
+  bool closed_ = false;
+  bool unsynced_ = false;
   std::string buffer_;
 };
 

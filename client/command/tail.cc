@@ -102,8 +102,7 @@ int Tail(const client::ChannelOptions& server, const Options& options) {
   interrupt.OnSignal([&feed] { feed.Stop(); });
   const absl::Status end = feed.Run(printer);
   interrupt.Forget();
-  // CANCELLED is how the printer ends a stream: finished, interrupted, or without a reader.
-  if (end.ok() || absl::IsCancelled(end)) return kDone;
+  if (end.ok() || printer.is_finished() || output.is_closed()) return kDone;
   return Report(end, where);
 }
 

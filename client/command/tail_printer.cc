@@ -43,6 +43,8 @@ absl::Status TailPrinter::OnChange(const ChangeView& change) {
 
 absl::Status TailPrinter::OnTransactionEnd(const v1::Transaction& end) {
   if (absl::Status printed = PrintHeld(end.cursor()); !printed.ok()) return printed;
+  // Part of the snapshot, as the rows are.
+  if (end.cursor().empty()) return absl::OkStatus();
   unstored_cursor_ = end.cursor();
   ++transactions_;
   return transactions_ == options_.transactions_max ? Finish() : absl::OkStatus();

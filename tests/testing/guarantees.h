@@ -1,0 +1,64 @@
+// The guarantees of proto/README.md as checks over what a subscriber recorded. The text of an error
+// is the definition of the guarantee, followed by what was found. A RecordedStream runs Ordered,
+// Whole, Once and Progressing by itself; the others need to know more than a recording.
+// Pure, but for CheckResumable, which calls back.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tests/testing/recorded_stream.h"
+#include "tests/testing/sql_oracle.h"
+#include "tidemark/v1/feed.pb.h"
+
+namespace tidemark::testing {
+
+// (position, sequence) rises strictly through a stream.
+absl::Status CheckOrdered(const RecordedStream& stream);
+
+// A commit is never presented as finished before all of it came; a cursor exists only at a commit
+// boundary.
+absl::Status CheckWhole(const RecordedStream& stream);
+
+// Nothing committed at the source after the start point and inside the filter is missing, and
+// nothing else is there. `oracle`: exactly what the stream must have seen. By completeness class:
+// LOG_EXACT compares transactions in commit order, with their end LSN; CHANGELOG compares the
+// changes of every key in order; the other classes compare what the changes leave of every key.
+absl::Status CheckComplete(const RecordedStream& stream,
+                           const std::vector<OracleTransaction>& oracle,
+                           v1::CompletenessClass completeness = v1::COMPLETENESS_CLASS_LOG_EXACT);
+
+// A client that stores the cursor with its effects sees each change once; what comes again after a
+// break is equal to what came before.
+absl::Status CheckOnce(const RecordedStream& stream);
+
+// Opens a stream behind a cursor and returns the position of the first transaction that it delivers
+// (empty: none); or the error that it got.
+using ResumeAt = std::function<absl::StatusOr<std::string>(const std::string& cursor)>;
+// Every cursor ever handed out resumes exactly behind its commit, or fails with a reason that says
+// what to do.
+absl::Status CheckResumable(const RecordedStream& stream, const ResumeAt& resume_at);
+
+// A read up to a bound delivers exactly the transactions at or before it, then ends with OK and a
+// cursor. `positions_within`: those of the transactions at or before the bound, in order.
+absl::Status CheckBounded(const RecordedStream& stream, const std::string& bound,
+                          const std::vector<std::string>& positions_within);
+
+// The cursor of an idle or fully filtered subscriber moves: every record that ends an interval of
+// silence carries one, and no interval is longer than the server promised.
+absl::Status CheckProgressing(const RecordedStream& stream);
+
+// What was seen at one moment, in the order of the looks.
+struct DurabilityLook {
+  uint64_t confirmed_lsn = 0;  // as the source's slot says; read first
+  uint64_t durable_lsn = 0;    // what the store would hold after a power loss; read second
+};
+// The source is told "confirmed" only for what is fsynced here.
+absl::Status CheckDurable(const std::vector<DurabilityLook>& looks);
+
+}  // namespace tidemark::testing

@@ -1,0 +1,74 @@
+// tidemarkd as users run it: a process of its own with a configuration file, one feed "main" from a
+// PostgreSQL of the test, a free port, a store in a scratch folder. And the command line beside it.
+//
+// Thread rule: one thread at a time, but for address() and the paths, which are constant. The
+// process never outlives the test (process.h).
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tests/testing/live_postgres.h"
+#include "tests/testing/process.h"
+#include "tests/testing/scratch_dir.h"
+
+namespace tidemark::testing {
+
+struct LiveTidemarkOptions {
+  std::string database = "postgres";
+  // Lines of YAML below the feed's postgres key, e.g. "tables: ['public.a*']".
+  std::vector<std::string> postgres_lines;
+  // Lines of YAML at the top level, e.g. "drain_timeout: 1s".
+  std::vector<std::string> top_lines;
+};
+
+struct CommandResult {
+  int exit_code = -1;
+  std::string out;
+  std::string err;
+};
+
+class LiveTidemark {
+ public:
+  // Not started yet. `postgres` is lent.
+  explicit LiveTidemark(const LivePostgres& postgres, LiveTidemarkOptions options = {});
+
+  // Starts the process and waits until the feed streams. The store stays from start to start.
+  absl::Status Start(std::chrono::milliseconds deadline = std::chrono::seconds(60));
+  // The same without waiting for anything.
+  absl::Status Launch();
+  absl::Status WaitUntilStreaming(std::chrono::milliseconds deadline = std::chrono::seconds(60));
+  // SIGTERM; returns its exit code.
+  absl::StatusOr<int> Stop(std::chrono::milliseconds deadline = std::chrono::seconds(30));
+  void Kill9();
+
+  std::string address() const;  // 127.0.0.1:PORT
+  std::filesystem::path config_file() const { return scratch_ / "tidemark.yaml"; }
+  std::filesystem::path store_dir() const { return scratch_ / "store"; }
+  std::filesystem::path scratch_dir() const { return scratch_.path(); }
+  Process& process() { return *process_; }
+  // What the server said, for failure messages.
+  std::string Diagnostics() const;
+
+  // `tidemark ARGUMENTS`, with this server in TIDEMARK_SERVER, until it ends.
+  absl::StatusOr<CommandResult> Run(
+      const std::vector<std::string>& arguments,
+      std::chrono::milliseconds deadline = std::chrono::seconds(60)) const;
+  // The same in the background; its output goes to NAME.stdout and NAME.stderr in the scratch
+  // folder.
+  absl::StatusOr<std::unique_ptr<Process>> Launch(const std::string& name,
+                                                  const std::vector<std::string>& arguments) const;
+
+ private:
+  ScratchDir scratch_{"tidemark"};
+  const uint16_t port_;
+  std::unique_ptr<Process> process_;
+  mutable int commands_ = 0;
+};
+
+}  // namespace tidemark::testing

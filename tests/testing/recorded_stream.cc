@@ -1,0 +1,131 @@
+#include "tests/testing/recorded_stream.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/testing/guarantees.h"
+#include "tests/testing/record_reader.h"
+
+namespace tidemark::testing {
+
+RecordedStream::~RecordedStream() {
+  if (!checked_) return;
+  for (const absl::Status& kept :
+       {CheckOrdered(*this), CheckWhole(*this), CheckOnce(*this), CheckProgressing(*this)}) {
+    if (!kept.ok()) ADD_FAILURE() << "stream " << name_ << ": " << kept.message();
+  }
+}
+
+void RecordedStream::Connected(const v1::SubscribeRequest& request) {
+  if (!segments_.empty() && !segments_.back().ended) Disconnected("connected anew");
+  segments_.push_back({request, {}, false, {}});
+  in_bootstrap_ = false;
+}
+
+void RecordedStream::Record(const v1::SubscribeResponse& record, std::chrono::milliseconds waited) {
+  ASSERT_FALSE(segments_.empty()) << "Record before Connected";
+  segments_.back().events.push_back({record, waited});
+  NoteCursors(record);
+}
+
+void RecordedStream::NoteCursors(const v1::SubscribeResponse& record) {
+  if (record.has_opened()) {
+    in_bootstrap_ = record.opened().rows_follow();
+    if (!in_bootstrap_ && resume_cursor_.empty()) resume_cursor_ = record.opened().start_cursor();
+  }
+  if (record.rows().last()) {
+    in_bootstrap_ = false;
+    resume_cursor_ = record.rows().cursor();
+  }
+  for (const v1::Transaction& part : record.batch().transactions()) {
+    if (!part.last()) continue;
+    resume_cursor_ = part.cursor();
+    ++finished_transactions_;
+  }
+  if (in_bootstrap_) return;
+  if (!record.progress().cursor().empty()) resume_cursor_ = record.progress().cursor();
+  if (!record.closing().cursor().empty()) resume_cursor_ = record.closing().cursor();
+}
+
+void RecordedStream::Disconnected(std::string_view end) {
+  if (segments_.empty() || segments_.back().ended) return;
+  segments_.back().ended = true;
+  segments_.back().end = end;
+}
+
+absl::StatusOr<std::vector<RecordedTransaction>> TransactionsOf(const RecordedSegment& segment) {
+  RecordReader reader;
+  for (const RecordedEvent& event : segment.events) {
+    if (absl::Status read = reader.Read(event.record); !read.ok()) return read;
+  }
+  return reader.transactions();
+}
+
+absl::StatusOr<std::vector<RecordedChange>> RowsOf(const RecordedSegment& segment) {
+  RecordReader reader;
+  for (const RecordedEvent& event : segment.events) {
+    if (absl::Status read = reader.Read(event.record); !read.ok()) return read;
+  }
+  return reader.rows();
+}
+
+absl::StatusOr<std::vector<RecordedTransaction>> SeenTransactions(const RecordedStream& stream) {
+  std::vector<RecordedTransaction> seen;
+  for (const RecordedSegment& segment : stream.segments()) {
+    absl::StatusOr<std::vector<RecordedTransaction>> transactions = TransactionsOf(segment);
+    if (!transactions.ok()) return transactions.status();
+    // A bootstrap that begins again makes the client forget what it had.
+    for (const RecordedEvent& event : segment.events) {
+      if (event.record.opened().rows_follow()) seen.clear();
+    }
+    for (RecordedTransaction& transaction : *transactions) {
+      if (transaction.finished) seen.push_back(std::move(transaction));
+    }
+  }
+  return seen;
+}
+
+absl::StatusOr<FoldedRows> Fold(const RecordedStream& stream) {
+  FoldedRows rows;
+  for (const RecordedSegment& segment : stream.segments()) {
+    RecordReader reader;
+    for (const RecordedEvent& event : segment.events) {
+      if (event.record.opened().rows_follow()) rows.clear();
+      if (absl::Status read = reader.Read(event.record); !read.ok()) return read;
+    }
+    for (const RecordedChange& row : reader.rows()) {
+      rows[row.table][DescribeColumns(row.key)] = row.columns;
+    }
+    for (const RecordedTransaction& transaction : reader.transactions()) {
+      if (!transaction.finished) continue;
+      for (const RecordedChange& change : transaction.changes) {
+        if (change.op == "truncate") {
+          rows[change.table].clear();
+        } else if (change.op == "delete") {
+          rows[change.table].erase(DescribeColumns(change.key));
+        } else {
+          Columns& row = rows[change.table][DescribeColumns(change.key)];
+          if (change.op != "update") row.clear();
+          for (const auto& [name, value] : change.columns) row[name] = value;
+        }
+      }
+    }
+  }
+  return rows;
+}
+
+std::string DescribeColumns(const Columns& columns) {
+  std::string text;
+  for (const auto& [name, value] : columns) {
+    if (!text.empty()) text += ' ';
+    text += fmt::format("{}={}", name, value ? "'" + *value + "'" : "NULL");
+  }
+  return text;
+}
+
+std::string Describe(const RecordedChange& change) {
+  return fmt::format("{}/{} {} {} {}", change.position, change.sequence, change.op, change.table,
+                     DescribeColumns(change.columns));
+}
+
+}  // namespace tidemark::testing
