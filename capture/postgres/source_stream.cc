@@ -112,7 +112,7 @@ absl::Status PostgresSource::TakeFrames(CaptureBatch* batch) {
 absl::Status PostgresSource::Reply(absl::Time now, absl::Duration timeout) {
   const bool ask = now - std::max(silent_since_, asked_) >= silence_timeout_ / kAsksPerSilence;
   if (ask) asked_ = now;
-  return replication_->SendCopy(EncodeStandbyStatus(replies_->Take(now, ask)), now + kReplyTimeout);
+  return replication_->SendCopy(EncodeStandbyStatus(replies_->Take(now, ask)), now + timeout);
 }
 
 absl::Status PostgresSource::CheckSilence(absl::Time now) {
