@@ -134,6 +134,11 @@ absl::Status Server::Serve() {
 void Server::StartLoops() {
   health_ = std::make_unique<HealthReporter>(*feeds_, *grpc_server_->GetHealthCheckService());
   retention_ = std::make_unique<RetentionLoop>(*feeds_, streams_, *log_);
+  disk_sampler_ = std::make_unique<PeriodicTask>(absl::Milliseconds(limits::disk_sample_period_ms),
+                                                 [this] { status_->SampleDisk(); });
+  state_log_ = std::make_unique<StateLog>(*feeds_, *log_);
+  state_logger_ = std::make_unique<PeriodicTask>(absl::Milliseconds(limits::health_period_ms),
+                                                 [this] { state_log_->Update(); });
   for (const auto& feed : feeds_->feeds()) {
     auto observer = options_.observer ? options_.observer(feed->name()) : nullptr;
     runners_.push_back(std::make_unique<FeedRunner>(*feed, *log_, std::move(observer)));
@@ -160,6 +165,8 @@ bool Server::Stop(absl::Duration drain_timeout) {
   for (const auto& runner : runners_) all_ended = runner->StopBefore(deadline) && all_ended;
 
   retention_.reset();
+  disk_sampler_.reset();
+  state_logger_.reset();
   grpc_server_->Shutdown(In(absl::Milliseconds(limits::calls_stop_max_ms)));
   health_.reset();
   metrics_.reset();

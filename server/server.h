@@ -19,7 +19,9 @@
 #include "server/feed_service.h"
 #include "server/health.h"
 #include "server/metrics.h"
+#include "server/periodic_task.h"
 #include "server/retention_loop.h"
+#include "server/state_log.h"
 #include "server/status_report.h"
 #include "server/stream_registry.h"
 #include "store/store.h"
@@ -59,7 +61,6 @@ class Server {
   // With the port that was chosen where the configuration says port 0.
   const std::string& address() const { return address_; }
   const FeedDirectory& feeds() const { return *feeds_; }
-  const StatusReport& status() const { return *status_; }
   StreamRegistry& streams() { return streams_; }
 
  private:
@@ -89,6 +90,9 @@ class Server {
   std::unique_ptr<MetricsEndpoint> metrics_;
   std::unique_ptr<HealthReporter> health_;
   std::unique_ptr<RetentionLoop> retention_;
+  std::unique_ptr<PeriodicTask> disk_sampler_;
+  std::unique_ptr<StateLog> state_log_;
+  std::unique_ptr<PeriodicTask> state_logger_;
   std::vector<std::unique_ptr<FeedRunner>> runners_;
   bool stopped_ = false;
 };

@@ -15,7 +15,16 @@ StatusReport::StatusReport(const FeedDirectory& feeds, const StreamRegistry& str
       store_(store),
       store_path_(std::move(store_path)),
       server_version_(std::move(server_version)),
-      started_(started) {}
+      started_(started) {
+  SampleDisk();
+}
+
+void StatusReport::SampleDisk() {
+  disk_bytes_ = store_.DiskBytes();
+  std::error_code error;
+  const auto space = std::filesystem::space(store_path_, error);
+  if (!error) disk_free_bytes_ = space.available;
+}
 
 absl::StatusOr<v1::GetStatusResponse> StatusReport::Get(std::string_view feed) const {
   v1::GetStatusResponse response;
@@ -30,10 +39,8 @@ absl::StatusOr<v1::GetStatusResponse> StatusReport::Get(std::string_view feed) c
   *response.mutable_started() = ToTimestamp(started_);
   v1::StoreStatus* store = response.mutable_store();
   store->set_path(store_path_);
-  store->set_disk_bytes(store_.DiskBytes());
-  std::error_code error;
-  const auto space = std::filesystem::space(store_path_, error);
-  if (!error) store->set_disk_free_bytes(space.available);
+  store->set_disk_bytes(disk_bytes_);
+  store->set_disk_free_bytes(disk_free_bytes_);
   response.set_streams(static_cast<uint32_t>(streams_.Count("")));
   response.set_draining(streams_.draining());
   return response;

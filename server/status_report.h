@@ -1,6 +1,8 @@
 // The status of the whole server, from memory: no call here waits for a source or for the disk.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -21,6 +23,10 @@ class StatusReport {
 
   // Empty feed: all feeds. FEED_UNKNOWN.
   absl::StatusOr<v1::GetStatusResponse> Get(std::string_view feed) const;
+  // Asks the disk how full it is, which may take as long as the disk likes; Get answers with what
+  // was found last. The constructor does it once.
+  void SampleDisk();
+
   // Empty feed: the streams of all. FEED_UNKNOWN.
   absl::StatusOr<v1::ListStreamsResponse> ListStreams(std::string_view feed) const;
 
@@ -33,6 +39,8 @@ class StatusReport {
   const std::string store_path_;
   const std::string server_version_;
   const absl::Time started_;
+  std::atomic<uint64_t> disk_bytes_ = 0;
+  std::atomic<uint64_t> disk_free_bytes_ = 0;
 };
 
 }  // namespace tidemark

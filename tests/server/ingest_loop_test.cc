@@ -285,8 +285,9 @@ TEST_F(IngestLoopTest, ALargeTransactionIsSpooledAndSeenOnlyWhenItCommits) {
   RunUntilConfirmed(fixture, 30, steps.observer());
   EXPECT_THAT(fixture.Log(), ElementsAre("20:1", "30:3"));
   // Nothing of the parts alone was published, synced or confirmed.
-  EXPECT_EQ(std::vector<std::string>({"read", "read"}),
-            std::vector<std::string>(steps.lines().begin(), steps.lines().begin() + 2));
+  const std::vector<std::string> lines = steps.lines();
+  EXPECT_THAT(std::vector<std::string>(lines.begin(), lines.begin() + 2),
+              ElementsAre("read", "read"));
   EXPECT_EQ(fixture.feed().Status().changes_captured(), 4u);
 }
 

@@ -57,7 +57,7 @@ absl::Status ScriptedSource::Open(const v1::Checkpoint& checkpoint, uint32_t) {
   if (!open_errors_.empty()) {
     absl::Status error = std::move(open_errors_.front());
     open_errors_.pop_front();
-    return error;
+    if (!error.ok()) return error;
   }
   state_ = v1::SOURCE_STATE_STREAMING;
   return absl::OkStatus();
