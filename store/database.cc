@@ -110,6 +110,8 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const StoreOptions& opt
   } else if (absl::Status status = MakeFolder(env, options.path); !status.ok()) {
     return status;
   }
+  // Capture and readers come before compaction.
+  env->LowerThreadPoolCPUPriority(rocksdb::Env::LOW);
   std::unique_ptr<Database> database(new Database(options));
   rocksdb::DB* opened = nullptr;
   const rocksdb::Status status =
@@ -141,30 +143,45 @@ absl::Status Database::WriteFormat() {
   return Write(&batch, /*sync=*/true);
 }
 
+absl::Status Database::Failed(const rocksdb::Status& status, std::string_view doing) {
+  std::lock_guard lock(failure_mutex_);
+  failure_ = status;
+  failed_ = true;
+  return Error(status, doing);
+}
+
 absl::Status Database::GoOnAfterFailure() {
-  const rocksdb::Status status = rocks_->Resume();
-  if (!status.ok()) return Error(status, "go on after a failed write");
-  write_failed_ = false;
+  rocksdb::Status status = rocks_->Resume();
+  if (status.ok()) status = rocks_->Flush(rocksdb::FlushOptions(), families_);
+  std::lock_guard lock(failure_mutex_);
+  // RocksDB is busy while it looks by itself, every few seconds, whether there is space again.
+  if (status.IsBusy()) status = failure_;
+  if (!status.ok()) {
+    return Error(status, status.severity() >= rocksdb::Status::kFatalError
+                             ? "go on after a failed write (restart once the disk works; what was "
+                               "synced is safe)"
+                             : "go on after a failed write");
+  }
+  failed_ = false;
   return absl::OkStatus();
 }
 
 absl::Status Database::Write(rocksdb::WriteBatch* batch, bool sync) {
-  if (write_failed_) {
+  if (failed_) {
     if (absl::Status status = GoOnAfterFailure(); !status.ok()) return status;
   }
   rocksdb::WriteOptions options;
   options.sync = sync;
   const rocksdb::Status status = rocks_->Write(options, batch);
-  if (status.ok()) return absl::OkStatus();
-  write_failed_ = true;
-  return Error(status, "write");
+  return status.ok() ? absl::OkStatus() : Failed(status, "write");
 }
 
 absl::Status Database::SyncWal() {
+  if (failed_) {
+    if (absl::Status status = GoOnAfterFailure(); !status.ok()) return status;
+  }
   const rocksdb::Status status = rocks_->SyncWAL();
-  if (status.ok()) return absl::OkStatus();
-  write_failed_ = true;
-  return Error(status, "sync");
+  return status.ok() ? absl::OkStatus() : Failed(status, "sync");
 }
 
 absl::StatusOr<std::string> Database::ReadMeta(std::string_view key) const {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,8 +35,9 @@ class Database {
   const std::string& path() const { return options_.path; }
   bool read_only() const { return options_.read_only; }
 
-  // All or nothing. With `sync`, fsynced together with everything written before. After a full disk
-  // the next write first asks RocksDB to go on.
+  // All or nothing. With `sync`, fsynced together with everything written before. After a failure
+  // the next write or sync first moves everything in memory into new files: what a failed fsync
+  // left of the WAL cannot be trusted, even if a second one succeeds.
   absl::Status Write(rocksdb::WriteBatch* batch, bool sync);
   // Everything written is fsynced.
   absl::Status SyncWal();
@@ -52,12 +54,15 @@ class Database {
  private:
   explicit Database(const StoreOptions& options) : options_(options) {}
   absl::Status GoOnAfterFailure();
+  absl::Status Failed(const rocksdb::Status& status, std::string_view doing);
   absl::Status WriteFormat();
 
   const StoreOptions options_;
   std::unique_ptr<rocksdb::DB> rocks_;
   std::vector<rocksdb::ColumnFamilyHandle*> families_;
-  std::atomic<bool> write_failed_ = false;
+  std::mutex failure_mutex_;
+  rocksdb::Status failure_;  // the last one; protected by failure_mutex_
+  std::atomic<bool> failed_ = false;
 };
 
 }  // namespace tidemark::store
