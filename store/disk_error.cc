@@ -45,7 +45,12 @@ absl::Status DiskError(const rocksdb::Status& status, std::string_view doing,
                                        doing, path, text),
                            details);
   }
-  if (status.IsCorruption()) return DamagedError(text, path);
+  if (status.IsCorruption()) {
+    // A missing file is looked for under LevelDB's name last, and reported by it.
+    std::string found = text;
+    if (const size_t at = found.find(".ldb:"); at != found.npos) found.replace(at, 5, ".sst:");
+    return DamagedError(found, path);
+  }
   return ErrorWithReason(absl::StatusCode::kUnavailable, reason::kStoreIo,
                          fmt::format("cannot {} in {}: {}", doing, path, text), details);
 }

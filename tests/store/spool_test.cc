@@ -167,6 +167,8 @@ TEST_F(SpoolTest, ReaderInATrimmedLargeTransactionIsToldSo) {
   // One that holds its view finishes the transaction that it has begun.
   ASSERT_TRUE(*(*reading)->Next(&run));
   EXPECT_TRUE(run.last_of_transaction);
+  reading->reset();
+  resting->reset();
   Close();
   EXPECT_EQ(SpoolEntries(), 0);
 }
