@@ -4,6 +4,7 @@
 
 #include <grpcpp/create_channel.h>
 
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -64,6 +65,7 @@ class TestServer {
     return "listen: 127.0.0.1:0\nlog: {file: " + (scratch_ / "log").string() +
            "}\nstore: {path: " + (scratch_ / "store").string() + "}\nfeeds:\n" + feeds_;
   }
+  std::filesystem::path store_dir() const { return scratch_ / "store"; }
   std::string Log() const {
     std::ifstream stream(scratch_ / "log");
     return {std::istreambuf_iterator<char>(stream), {}};
