@@ -110,8 +110,6 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const StoreOptions& opt
   } else if (absl::Status status = MakeFolder(env, options.path); !status.ok()) {
     return status;
   }
-  // Capture and readers come before compaction.
-  env->LowerThreadPoolCPUPriority(rocksdb::Env::LOW);
   std::unique_ptr<Database> database(new Database(options));
   rocksdb::DB* opened = nullptr;
   const rocksdb::Status status =
@@ -172,6 +170,7 @@ absl::Status Database::Write(rocksdb::WriteBatch* batch, bool sync) {
   }
   rocksdb::WriteOptions options;
   options.sync = sync;
+  std::lock_guard lock(write_mutex_);
   const rocksdb::Status status = rocks_->Write(options, batch);
   return status.ok() ? absl::OkStatus() : Failed(status, "write");
 }

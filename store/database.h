@@ -60,6 +60,9 @@ class Database {
   const StoreOptions options_;
   std::unique_ptr<rocksdb::DB> rocks_;
   std::vector<rocksdb::ColumnFamilyHandle*> families_;
+  // One batch at a time. RocksDB would merge those of two threads; with a writer per feed there is
+  // little to gain from that, and the thread sanitizer cannot follow how it hands batches over.
+  std::mutex write_mutex_;
   std::mutex failure_mutex_;
   rocksdb::Status failure_;  // the last one; protected by failure_mutex_
   std::atomic<bool> failed_ = false;
