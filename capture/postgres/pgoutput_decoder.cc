@@ -2,11 +2,13 @@
 
 #include "fmt/format.h"
 
-// The readers below all read a field or hand its error on.
+// The readers below all read a field, or hand its error on. A declaration takes no parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define TIDEMARK_READ(variable, expression)               \
   const auto variable##_or = (expression);                \
   if (!variable##_or.ok()) return variable##_or.status(); \
   const auto variable = *variable##_or
+// NOLINTEND(bugprone-macro-parentheses)
 
 namespace tidemark::capture::postgres {
 namespace {

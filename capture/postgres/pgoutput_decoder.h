@@ -1,29 +1,34 @@
 // Decodes the messages of PostgreSQL's pgoutput plugin, protocol versions 1 and 2. Integers are
-// big-endian, strings end in a zero byte, times count microseconds from 2000-01-01. [xid] is there
-// only between Stream Start and Stream Stop.
+// big-endian, strings end in a zero byte, times count microseconds from 2000-01-01. [xid] is an
+// int32 that is there only between Stream Start and Stream Stop.
 //
-//   'B' Begin         int64 commit lsn | int64 time | int32 xid
-//   'C' Commit        int8 flags | int64 commit lsn | int64 end lsn | int64 time
-//   'O' Origin        int64 commit lsn | string name
-//   'R' Relation      [xid] int32 oid | string schema | string table | int8 replica identity
-//                     | int16 n | n * (int8 flags, 1 = key | string name | int32 type | int32
-//                     typmod)
-//   'Y' Type          [xid] int32 oid | string schema | string name
-//   'I' Insert        [xid] int32 oid | 'N' tuple
-//   'U' Update        [xid] int32 oid | ['K' tuple | 'O' tuple] | 'N' tuple
-//   'D' Delete        [xid] int32 oid | 'K' tuple | 'O' tuple
-//   'T' Truncate      [xid] int32 n | int8 flags, 1 = cascade, 2 = restart identity | n * int32 oid
-//   'M' Message       [xid] int8 flags, 1 = transactional | int64 lsn | string prefix | int32 n | n
-//   bytes 'S' Stream Start  int32 xid | int8 first segment 'E' Stream Stop 'c' Stream Commit int32
-//   xid | int8 flags | int64 commit lsn | int64 end lsn | int64 time 'A' Stream Abort  int32 xid |
-//   int32 subtransaction xid tuple             int16 n | n * ('n' NULL | 'u' unchanged TOAST | 't'
-//   int32 n, text | 'b' int32 n, binary)
+//   'B' Begin          int64 commit lsn | int64 time | int32 xid
+//   'C' Commit         int8 flags | int64 commit lsn | int64 end lsn | int64 time
+//   'O' Origin         int64 commit lsn | string name
+//   'R' Relation       [xid] int32 oid | string schema | string table | int8 replica identity
+//                      | int16 n | n * column
+//       column         int8 flags (1 key) | string name | int32 type | int32 typmod
+//   'Y' Type           [xid] int32 oid | string schema | string name
+//   'I' Insert         [xid] int32 oid | 'N' tuple
+//   'U' Update         [xid] int32 oid | ('K' tuple | 'O' tuple)? | 'N' tuple
+//   'D' Delete         [xid] int32 oid | ('K' tuple | 'O' tuple)
+//   'T' Truncate       [xid] int32 n | int8 flags (1 cascade, 2 restart identity) | n * int32 oid
+//   'M' Message        [xid] int8 flags (1 transactional) | int64 lsn | string prefix
+//                      | int32 n | n bytes
+//   'S' Stream Start   int32 xid | int8 first segment
+//   'E' Stream Stop
+//   'c' Stream Commit  int32 xid | int8 flags | int64 commit lsn | int64 end lsn | int64 time
+//   'A' Stream Abort   int32 xid | int32 subtransaction xid
+//       tuple          int16 n | n * ('n' NULL | 'u' unchanged TOAST
+//                                     | 't' int32 n, n bytes of text | 'b' int32 n, n bytes)
 //
-// Legal order (anything else is an error, and so is an unknown type or flag that changes the
-// meaning):
-//   stream      = (transaction | segment | Stream Commit | Stream Abort | Message(not
-//   transactional))* transaction = Begin [Origin] item* Commit segment     = Stream Start [Origin]
-//   item* Stream Stop item        = Relation | Type | Insert | Update | Delete | Truncate | Message
+// Legal order; anything else is an error, and so is a type or a flag that is not known:
+//
+//   stream       (transaction | segment | Stream Commit | Stream Abort | Message)*
+//                where the Message is not transactional
+//   transaction  Begin item* Commit
+//   segment      Stream Start item* Stream Stop
+//   item         Origin | Relation | Type | Insert | Update | Delete | Truncate | Message
 #pragma once
 
 #include <cstdint>

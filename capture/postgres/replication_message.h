@@ -1,14 +1,15 @@
 // The frames of a replication connection in COPY BOTH mode (PostgreSQL documentation, "Streaming
 // Replication Protocol"). All integers are big-endian; times are microseconds from 2000-01-01.
 //
-//   from the server   'w' | int64 start | int64 end | int64 sent at | payload            XLogData
-//                     'k' | int64 end | int64 sent at | byte reply requested             keepalive
-//   to the server     'r' | int64 written | int64 flushed | int64 applied | int64 now
-//                         | byte reply requested                                         status
-//                         update
+//   from the server
+//     XLogData       'w' | int64 start | int64 end | int64 sent at | payload
+//     keepalive      'k' | int64 end | int64 sent at | int8 reply requested
+//   to the server
+//     status update  'r' | int64 written | int64 flushed | int64 applied | int64 now
+//                    | int8 reply requested
 //
-// XLogData.start and .end are both the LSN of the message inside (REQUIREMENTS E3: 0/0 for
-// Relation): end is NOT how far the server is. Keepalive.end IS how far this walsender has decoded.
+// XLogData.start and .end are both the LSN of the message inside (0/0 for Relation, E3): end is NOT
+// how far the server is. Keepalive.end IS how far this walsender has decoded (K1).
 #pragma once
 
 #include <cstdint>
