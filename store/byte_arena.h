@@ -22,6 +22,7 @@ class ByteArena {
   }
 
   std::string_view Copy(std::string_view bytes) {
+    if (bytes.empty()) return {};
     char* at = Allocate(bytes.size());
     std::memcpy(at, bytes.data(), bytes.size());
     return {at, bytes.size()};
