@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <exception>
+#include <system_error>
 
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
@@ -40,6 +41,11 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
     return RunProgram(argc, argv);
+  } catch (const std::system_error& error) {
+    // Whoever read the output has seen enough.
+    if (error.code() == std::errc::broken_pipe) return tidemark::command::kDone;
+    fmt::print(stderr, "tidemark: {}\n", error.what());
+    return tidemark::command::kFailed;
   } catch (const std::exception& error) {
     fmt::print(stderr, "tidemark: {}\n", error.what());
     return tidemark::command::kFailed;

@@ -16,8 +16,6 @@ using ::testing::ElementsAre;
 
 class DeliveryTest : public ::testing::Test {
  protected:
-  DeliveryTest() { start_.mutable_snapshot(); }
-
   // Begins a stream and plays the records until one is refused.
   absl::Status Play(const std::vector<v1::SubscribeResponse>& records) {
     delivery_.BeginStream();
@@ -27,7 +25,13 @@ class DeliveryTest : public ::testing::Test {
     return absl::OkStatus();
   }
 
-  v1::Start start_;
+  static v1::Start FromSnapshot() {
+    v1::Start start;
+    start.mutable_snapshot();
+    return start;
+  }
+
+  const v1::Start start_ = FromSnapshot();
   RecordingHandler handler_;
   Delivery delivery_{handler_, start_, 1 << 20};
 };
