@@ -1,6 +1,7 @@
 #include "capture/postgres/relation_cache.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "capture/postgres/publication.h"
@@ -104,15 +105,25 @@ absl::StatusOr<Relation> ReadRelation(Connection* catalog, const RelationDescrip
   return BuildRelation(description, orders->primary_key, orders->identity_index, *types);
 }
 
-absl::StatusOr<const Relation*> RelationCache::Put(const RelationMessage& message,
-                                                   Connection* catalog) {
+absl::StatusOr<const Relation*> RelationCache::Keep(RelationDescription description,
+                                                    Connection* catalog) {
   absl::StatusOr<Relation> relation =
-      ReadRelation(catalog, DescriptionOf(message), &types_, absl::Now() + kCatalogTimeout);
+      ReadRelation(catalog, description, &types_, absl::Now() + kCatalogTimeout);
   if (!relation.ok()) return relation.status();
-  relation->captured = MatchesAny(patterns_, message.schema_name, message.table_name);
-  std::unique_ptr<Relation>& kept = relations_[message.oid];
+  relation->captured = MatchesAny(patterns_, description.schema_name, description.table_name);
+  relation->description = std::move(description);
+  std::unique_ptr<Relation>& kept = relations_[relation->description.oid];
   kept = std::make_unique<Relation>(*std::move(relation));
   return kept.get();
+}
+
+absl::StatusOr<const Relation*> RelationCache::Put(const RelationMessage& message,
+                                                   Connection* catalog) {
+  return Keep(DescriptionOf(message), catalog);
+}
+
+absl::StatusOr<const Relation*> RelationCache::ReadAgain(uint32_t oid, Connection* catalog) {
+  return Keep(relations_.at(oid)->description, catalog);
 }
 
 const Relation* RelationCache::Find(uint32_t oid) const {

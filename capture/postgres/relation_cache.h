@@ -43,6 +43,7 @@ RelationDescription DescriptionOf(const RelationMessage& message);
 struct Relation {
   // False: the publication sends it, the feed does not want it. Its changes count and are not kept.
   bool captured = true;
+  RelationDescription description;
   v1::TableSchema schema;
   RowShape shape;
 };
@@ -63,12 +64,18 @@ class RelationCache {
   explicit RelationCache(std::span<const TablePattern> patterns) : patterns_(patterns) {}
 
   // A Relation message: replaces what was known under its OID. Asks the catalog, with a deadline of
-  // its own (kCatalogTimeout). The pointer is valid until the next Put of the same OID.
+  // its own (kCatalogTimeout). The pointer is valid until the OID is put or read again.
   absl::StatusOr<const Relation*> Put(const RelationMessage& message, Connection* catalog);
+  // The server announces a table anew when the table changes, but not when a type that its columns
+  // have gets an attribute: the same description with what the catalog says now. REQUIRES: `oid`
+  // was announced.
+  absl::StatusOr<const Relation*> ReadAgain(uint32_t oid, Connection* catalog);
   // Null for an OID that was never announced.
   const Relation* Find(uint32_t oid) const;
 
  private:
+  absl::StatusOr<const Relation*> Keep(RelationDescription description, Connection* catalog);
+
   std::span<const TablePattern> patterns_;
   TypeCatalog types_;
   absl::flat_hash_map<uint32_t, std::unique_ptr<Relation>> relations_;

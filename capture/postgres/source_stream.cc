@@ -66,8 +66,8 @@ absl::StatusOr<CaptureBatch> PostgresSource::ListenUntil(absl::Time deadline) {
     }
     status_.Progress(streaming_->proved(), streaming_->heard(), streaming_->newest_commit_us(),
                      heard_);
-    if (FinishBatch(now, &batch) || now >= deadline) return batch;
     RefreshSlotFacts(now);
+    if (FinishBatch(now, &batch) || now >= deadline) return batch;
     absl::StatusOr<Connection::Wake> wake = replication_->Wait(NextWake(deadline));
     if (!wake.ok()) return wake.status();
     if (*wake == Connection::Wake::kInterrupted) return batch;
@@ -88,7 +88,6 @@ absl::Status PostgresSource::TakeFrames(CaptureBatch* batch) {
                       slot_name_));
     }
     if (*copy == Connection::Copy::kData) {
-      heard_ = silent_since_ = absl::Now();
       bytes += frame.size();
       if (absl::Status status = streaming_->OnFrame(frame, &batch->events); !status.ok()) {
         return status;
@@ -100,6 +99,7 @@ absl::Status PostgresSource::TakeFrames(CaptureBatch* batch) {
     if (!wake.ok()) return wake.status();
     if (*wake != Connection::Wake::kReadable) break;
   }
+  if (bytes > 0) heard_ = silent_since_ = absl::Now();
   if (streaming_->TakeReplyRequest()) {
     replies_->Requested();
     // A server that asks may be waiting to shut down: what it proved is worth a sync at once.

@@ -21,13 +21,17 @@ absl::Time StandbyReplies::NextDue() const {
 }
 
 StandbyStatus StandbyReplies::Take(absl::Time now, bool ask) {
+  // A server that shuts down waits for "flushed" to reach its end, or for "written" where the reply
+  // says nothing of "flushed".
+  const bool silent_on_flush = requested_ && !owes_confirmation() && flushed_ < written_;
   sent_ = now;
   requested_ = false;
   flushed_sent_ = flushed_;
+  const Lsn flushed = silent_on_flush ? 0 : flushed_;
   // What is durable was written, whatever the server said last.
   return {.written = std::max(written_, flushed_),
-          .flushed = flushed_,
-          .applied = flushed_,
+          .flushed = flushed,
+          .applied = flushed,
           .now_unix_us = absl::ToUnixMicros(now),
           .reply_requested = ask};
 }

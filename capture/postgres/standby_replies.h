@@ -14,9 +14,11 @@ inline constexpr int kRepliesPerTimeout = 3;
 // Under load every fsync confirms something; the slot need not move each time.
 inline constexpr absl::Duration kConfirmSpacing = absl::Milliseconds(50);
 
-// `written` is how far the walsender has come, by its own word: a fast shutdown of the server waits
-// for it to be echoed (K9). `flushed` is what is durable here: the slot moves to it, and what lies
-// before it is never sent again. The two are never mixed. One thread at a time.
+// `written` is how far the walsender has come, by its own word, and is echoed. `flushed` is what is
+// durable here: the slot moves to it, and what lies before it is never sent again. The two are
+// never mixed. A fast shutdown of the server must not wait for our store (K9): a reply that the
+// server asked for, while something is not durable yet, says nothing of `flushed` (0), and then the
+// server is content with `written`. One thread at a time.
 class StandbyReplies {
  public:
   StandbyReplies(Lsn start, absl::Duration wal_sender_timeout, absl::Time now);

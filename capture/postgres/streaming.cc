@@ -21,6 +21,8 @@ absl::Status ProtocolError(const std::string& message) {
   return ErrorWithReason(absl::StatusCode::kFailedPrecondition, reason::kSourceProtocol, message);
 }
 
+uint64_t OneChange(const RowShape&) { return 1; }
+
 }  // namespace
 
 Streaming::Streaming(uint32_t generation, Lsn start, std::span<const TablePattern> patterns,
@@ -51,42 +53,41 @@ absl::Status Streaming::OnFrame(std::string_view frame, std::vector<SourceEvent>
 
 absl::Status Streaming::OnMessage(const PgoutputMessage& message,
                                   std::vector<SourceEvent>* events) {
-  absl::Status status =
-      std::visit(Overloaded{
-                     [&](const BeginMessage& begin) { return OnBegin(begin); },
-                     [&](const CommitMessage& commit) { return OnCommit(commit, events); },
-                     [&](const RelationMessage& relation) { return OnRelation(relation, events); },
-                     [&](const InsertMessage& insert) -> absl::Status {
-                       absl::StatusOr<const Relation*> relation = Known(insert.relation);
-                       if (!relation.ok()) return relation.status();
-                       if ((*relation)->captured) {
-                         return encoder_.AddInsert((*relation)->shape, insert, &builder_);
-                       }
-                       builder_.SkipChanges(1);
-                       return absl::OkStatus();
-                     },
-                     [&](const UpdateMessage& update) { return OnUpdate(update); },
-                     [&](const DeleteMessage& removal) -> absl::Status {
-                       absl::StatusOr<const Relation*> relation = Known(removal.relation);
-                       if (!relation.ok()) return relation.status();
-                       if ((*relation)->captured) {
-                         return encoder_.AddDelete((*relation)->shape, removal, &builder_);
-                       }
-                       builder_.SkipChanges(1);
-                       return absl::OkStatus();
-                     },
-                     [&](const TruncateMessage& truncate) { return OnTruncate(truncate); },
-                     // Types are read from the catalog; where a change was replicated from, and
-                     // messages of applications, are no changes of rows (E10).
-                     [&](const TypeMessage&) { return absl::OkStatus(); },
-                     [&](const OriginMessage&) { return absl::OkStatus(); },
-                     [&](const LogicalMessage&) { return absl::OkStatus(); },
-                     [&](const auto&) -> absl::Status {
-                       return ProtocolError(
-                           "the server streams transactions in progress, which was not asked for");
-                     },
-                 },
-                 message);
+  absl::Status status = std::visit(
+      Overloaded{
+          [&](const BeginMessage& begin) { return OnBegin(begin); },
+          [&](const CommitMessage& commit) { return OnCommit(commit, events); },
+          [&](const RelationMessage& relation) { return OnRelation(relation, events); },
+          [&](const InsertMessage& insert) {
+            return OnRow(insert.relation, OneChange, [&](const RowShape& shape) {
+              return encoder_.AddInsert(shape, insert, &builder_);
+            });
+          },
+          [&](const UpdateMessage& update) {
+            return OnRow(
+                update.relation,
+                [&](const RowShape& shape) { return RowEncoder::ChangesOf(shape, update); },
+                [&](const RowShape& shape) {
+                  return encoder_.AddUpdate(shape, update, &builder_);
+                });
+          },
+          [&](const DeleteMessage& removal) {
+            return OnRow(removal.relation, OneChange, [&](const RowShape& shape) {
+              return encoder_.AddDelete(shape, removal, &builder_);
+            });
+          },
+          [&](const TruncateMessage& truncate) { return OnTruncate(truncate); },
+          // Types are read from the catalog; where a change was replicated from, and
+          // messages of applications, are no changes of rows (E10).
+          [&](const TypeMessage&) { return absl::OkStatus(); },
+          [&](const OriginMessage&) { return absl::OkStatus(); },
+          [&](const LogicalMessage&) { return absl::OkStatus(); },
+          [&](const auto&) -> absl::Status {
+            return ProtocolError(
+                "the server streams transactions in progress, which was not asked for");
+          },
+      },
+      message);
   if (status.ok() && in_transaction_ && builder_.PassesBound()) HandOverFullRuns(events);
   return status;
 }
@@ -148,12 +149,23 @@ absl::StatusOr<const Relation*> Streaming::Known(uint32_t oid) {
   return ProtocolError(fmt::format("a change names relation {}, which was not announced", oid));
 }
 
-absl::Status Streaming::OnUpdate(const UpdateMessage& update) {
-  absl::StatusOr<const Relation*> relation = Known(update.relation);
+absl::Status Streaming::OnRow(uint32_t oid, const std::function<uint64_t(const RowShape&)>& skipped,
+                              const std::function<absl::Status(const RowShape&)>& add) {
+  absl::StatusOr<const Relation*> relation = Known(oid);
   if (!relation.ok()) return relation.status();
-  if ((*relation)->captured) return encoder_.AddUpdate((*relation)->shape, update, &builder_);
-  builder_.SkipChanges(RowEncoder::ChangesOf((*relation)->shape, update));
-  return absl::OkStatus();
+  if (!(*relation)->captured) {
+    builder_.SkipChanges(skipped((*relation)->shape));
+    return absl::OkStatus();
+  }
+  absl::Status added = add((*relation)->shape);
+  if (added.ok()) return added;
+  // Nothing was added. A type may have changed without a word; the same error again is one.
+  absl::StatusOr<Connection*> catalog = catalog_();
+  if (!catalog.ok()) return catalog.status();
+  last_relation_ = nullptr;
+  relation = relations_.ReadAgain(oid, *catalog);
+  if (!relation.ok()) return relation.status();
+  return add((*relation)->shape);
 }
 
 absl::Status Streaming::OnTruncate(const TruncateMessage& truncate) {

@@ -51,7 +51,10 @@ class Streaming {
   absl::Status OnBegin(const BeginMessage& begin);
   absl::Status OnCommit(const CommitMessage& commit, std::vector<SourceEvent>* events);
   absl::Status OnRelation(const RelationMessage& message, std::vector<SourceEvent>* events);
-  absl::Status OnUpdate(const UpdateMessage& update);
+  // Adds one change of one row: `add` encodes it for a captured table, `skipped` is what it counts
+  // in another one.
+  absl::Status OnRow(uint32_t oid, const std::function<uint64_t(const RowShape&)>& skipped,
+                     const std::function<absl::Status(const RowShape&)>& add);
   absl::Status OnTruncate(const TruncateMessage& truncate);
   absl::StatusOr<const Relation*> Known(uint32_t oid);
   void HandOverFullRuns(std::vector<SourceEvent>* events);
