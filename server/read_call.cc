@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "proto/reason.h"
 #include "server/error_status.h"
 #include "server/limits.h"
 #include "server/page_token.h"
@@ -142,9 +141,7 @@ absl::StatusOr<bool> ReadCall::Fill(const LogPage& page,
   response_->Clear();
   v1::Batch batch;
   if (!batch.ParseFromString(page.batch)) {
-    return ErrorWithReason(absl::StatusCode::kDataLoss, reason::kStoreDamaged,
-                           "a page of the log cannot be read; check the store with "
-                           "tidemark-logdump --verify");
+    return DamagedStore("a page of the log");
   }
   std::set<uint64_t> schema_ids;
   for (const v1::Transaction& transaction : batch.transactions()) {

@@ -19,4 +19,10 @@ absl::Status UnsupportedFeature(std::string_view feature) {
       {{"feature", std::string(feature)}});
 }
 
+absl::Status DamagedStore(std::string_view what) {
+  return ErrorWithReason(
+      absl::StatusCode::kDataLoss, reason::kStoreDamaged,
+      std::string(what) + " cannot be read; stop the server and verify the store with logdump");
+}
+
 }  // namespace tidemark

@@ -1,4 +1,5 @@
-// The errors of a request that this server cannot take. Pure; safe from any thread.
+// The errors of a request that this server cannot take, or cannot answer. Pure; safe from any
+// thread.
 #pragma once
 
 #include <string_view>
@@ -12,5 +13,8 @@ absl::Status InvalidRequest(std::string_view field, std::string_view message);
 
 // FEATURE_UNSUPPORTED; details name the feature.
 absl::Status UnsupportedFeature(std::string_view feature);
+
+// STORE_DAMAGED: bytes that make no sense. `what` was read.
+absl::Status DamagedStore(std::string_view what);
 
 }  // namespace tidemark

@@ -1,14 +1,13 @@
 #include "server/rows_pager.h"
 
-#include <google/protobuf/io/coded_stream.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "proto/reason.h"
 #include "server/limits.h"
+#include "server/request_error.h"
 #include "server/wire_fields.h"
+#include "server/wire_writer.h"
 #include "tidemark/v1/feed.pb.h"
 
 namespace tidemark {
@@ -17,25 +16,6 @@ namespace {
 // What of a row stands in its own record; larger values are sent in parts until the rest fits.
 constexpr size_t kRowBytesMax = limits::message_bytes_target;
 constexpr size_t kPieceBytes = limits::message_bytes_target;
-
-constexpr uint32_t LengthTag(int field) { return static_cast<uint32_t>(field) << 3 | 2; }
-
-void AppendVarint(std::string* out, uint64_t value) {
-  uint8_t bytes[10];
-  const uint8_t* end = google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(value, bytes);
-  out->append(reinterpret_cast<const char*>(bytes), end - bytes);
-}
-
-void AppendLengthField(std::string* out, int field, std::string_view bytes) {
-  AppendVarint(out, LengthTag(field));
-  AppendVarint(out, bytes.size());
-  out->append(bytes);
-}
-
-void AppendSchemaId(std::string* out, uint64_t id) {
-  out->push_back(static_cast<char>(v1::Rows::kSchemaIdFieldNumber << 3 | 1));
-  for (int shift = 0; shift < 64; shift += 8) out->push_back(static_cast<char>(id >> shift));
-}
 
 }  // namespace
 
@@ -61,9 +41,7 @@ absl::Status RowsPager::TakeLargeValues(std::string* values) {
   WireField field;
   while (fields.Next(&field)) columns.push_back(field);
   if (!fields.ok()) {
-    return ErrorWithReason(absl::StatusCode::kDataLoss, reason::kStoreDamaged,
-                           "a stored row cannot be read; check the store with tidemark-logdump "
-                           "--verify");
+    return DamagedStore("a stored row");
   }
   std::vector<size_t> by_size(columns.size());
   for (size_t i = 0; i < by_size.size(); ++i) by_size[i] = i;
@@ -101,7 +79,7 @@ void RowsPager::AppendPiece(RowsPage* page) {
   pieces.sent += bytes;
   part.set_last(pieces.sent == pieces.value.size());
   page->schema_id = schema_of_pieces_;
-  AppendSchemaId(&page->rows, schema_of_pieces_);
+  AppendFixed64Field(&page->rows, v1::Rows::kSchemaIdFieldNumber, schema_of_pieces_);
   AppendLengthField(&page->rows, v1::Rows::kValuePartsFieldNumber, part.SerializeAsString());
   if (part.last()) pieces_.pop_front();
 }
@@ -131,18 +109,16 @@ absl::StatusOr<RowsPage> RowsPager::Next(size_t bytes_target) {
     if (other_table || (large && !page.rows.empty())) break;
     if (page.rows.empty()) {
       page.schema_id = row_.schema_id;
-      AppendSchemaId(&page.rows, row_.schema_id);
+      AppendFixed64Field(&page.rows, v1::Rows::kSchemaIdFieldNumber, row_.schema_id);
     }
     row.clear();
     AppendLengthField(&row, v1::Row::kPositionFieldNumber, row_.position.Text());
     if (row_.sequence != 0) {
-      AppendVarint(&row, v1::Row::kSequenceFieldNumber << 3);
-      AppendVarint(&row, row_.sequence);
+      AppendVarintField(&row, v1::Row::kSequenceFieldNumber, row_.sequence);
     }
     std::string values;
     if (const auto status = TakeLargeValues(&values); !status.ok()) return status;
-    AppendVarint(&page.rows, LengthTag(v1::Rows::kRowsFieldNumber));
-    AppendVarint(&page.rows, row.size() + values.size());
+    AppendLengthHead(&page.rows, v1::Rows::kRowsFieldNumber, row.size() + values.size());
     page.rows.append(row).append(values);
     row_waits_ = false;
     if (!pieces_.empty()) break;

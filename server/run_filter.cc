@@ -1,35 +1,13 @@
 #include "server/run_filter.h"
 
-#include <google/protobuf/io/coded_stream.h>
-
-#include <cstring>
 #include <utility>
 
-#include "proto/reason.h"
 #include "server/limits.h"
 #include "server/request_error.h"
 #include "server/wire_fields.h"
+#include "server/wire_writer.h"
 
 namespace tidemark {
-namespace {
-
-absl::Status Damaged() {
-  return ErrorWithReason(absl::StatusCode::kDataLoss, reason::kStoreDamaged,
-                         "a run of the log cannot be read; check the store with tidemark-logdump "
-                         "--verify");
-}
-
-void AppendVarint(std::string* out, uint64_t value) {
-  uint8_t bytes[10];
-  const uint8_t* end = google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(value, bytes);
-  out->append(reinterpret_cast<const char*>(bytes), end - bytes);
-}
-
-constexpr uint32_t LengthTag(int field) { return static_cast<uint32_t>(field) << 3 | 2; }
-constexpr uint32_t VarintTag(int field) { return static_cast<uint32_t>(field) << 3; }
-
-}  // namespace
-
 absl::StatusOr<RunFilter> RunFilter::Make(const v1::Filter& filter, SchemaOf schema_of) {
   if (filter.columns_size() > 0) return UnsupportedFeature("filter.columns");
   if (filter.has_key_partition()) return UnsupportedFeature("filter.key_partition");
@@ -86,7 +64,7 @@ absl::StatusOr<bool> RunFilter::WantsCommit(const v1::CommitRecord& record) {
 }
 
 absl::Status RunFilter::MapTables(std::string_view packed_ids) {
-  if (packed_ids.size() % 8 != 0) return Damaged();
+  if (packed_ids.size() % 8 != 0) return DamagedStore("a run of the log");
   for (size_t at = 0; at < packed_ids.size(); at += 8) {
     uint64_t id = 0;
     for (int i = 7; i >= 0; --i) id = id << 8 | static_cast<unsigned char>(packed_ids[at + i]);
@@ -106,11 +84,11 @@ absl::Status RunFilter::CutChange(std::string_view change) {
   WireFields fields(change);
   WireField field;
   while (fields.Next(&field) && field.number <= v1::Change::kTableFieldNumber) {
-    if (field.wire_type != 0) return Damaged();
+    if (field.wire_type != 0) return DamagedStore("a run of the log");
     (field.number == v1::Change::kOpFieldNumber ? op : table) = field.number_value;
     head_bytes += field.whole.size();
   }
-  if (!fields.ok() || table >= run_ids_.size() || op >= 32) return Damaged();
+  if (!fields.ok() || table >= run_ids_.size() || op >= 32) return DamagedStore("a run of the log");
   change_kept_ = run_wanted_[table] && (ops_ >> op & 1) != 0;
   if (!change_kept_) return absl::OkStatus();
   ++kept_;
@@ -119,15 +97,12 @@ absl::Status RunFilter::CutChange(std::string_view change) {
     cut_ids_.push_back(run_ids_[table]);
   }
   std::string head;
-  AppendVarint(&head, VarintTag(v1::Change::kOpFieldNumber));
-  AppendVarint(&head, op);
+  AppendVarintField(&head, v1::Change::kOpFieldNumber, op);
   if (index_in_cut_[table] != 0) {
-    AppendVarint(&head, VarintTag(v1::Change::kTableFieldNumber));
-    AppendVarint(&head, static_cast<uint64_t>(index_in_cut_[table]));
+    AppendVarintField(&head, v1::Change::kTableFieldNumber, index_in_cut_[table]);
   }
   const std::string_view rest = change.substr(head_bytes);
-  AppendVarint(&cut_changes_, LengthTag(v1::Run::kChangesFieldNumber));
-  AppendVarint(&cut_changes_, head.size() + rest.size());
+  AppendLengthHead(&cut_changes_, v1::Run::kChangesFieldNumber, head.size() + rest.size());
   cut_changes_.append(head).append(rest);
   return absl::OkStatus();
 }
@@ -173,18 +148,15 @@ absl::StatusOr<CutRun> RunFilter::Cut(std::string_view run, uint32_t part) {
       sequence = field.whole;
     }
   }
-  if (!fields.ok()) return Damaged();
+  if (!fields.ok()) return DamagedStore("a run of the log");
   if (whole) {
     change_kept_ = true;
     return CutRun{run, changes};
   }
   if (kept_ == 0) return CutRun{};
   cut_.clear();
-  AppendVarint(&cut_, LengthTag(v1::Run::kSchemaIdsFieldNumber));
-  AppendVarint(&cut_, cut_ids_.size() * 8);
-  for (const uint64_t id : cut_ids_) {
-    for (int shift = 0; shift < 64; shift += 8) cut_.push_back(static_cast<char>(id >> shift));
-  }
+  AppendLengthHead(&cut_, v1::Run::kSchemaIdsFieldNumber, cut_ids_.size() * 8);
+  for (const uint64_t id : cut_ids_) AppendFixed64(&cut_, id);
   cut_.append(cut_changes_).append(sequence);
   return CutRun{cut_, kept_};
 }

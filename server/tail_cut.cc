@@ -1,25 +1,13 @@
 #include "server/tail_cut.h"
 
-#include <google/protobuf/io/coded_stream.h>
-
-#include "proto/reason.h"
+#include "server/request_error.h"
 #include "server/transaction_writer.h"
 #include "server/wire_fields.h"
+#include "server/wire_writer.h"
 #include "tidemark/v1/feed.pb.h"
 
 namespace tidemark {
 namespace {
-
-absl::Status Damaged() {
-  return ErrorWithReason(absl::StatusCode::kDataLoss, reason::kStoreDamaged,
-                         "an encoded transaction cannot be read");
-}
-
-void AppendVarint(std::string* out, uint64_t value) {
-  uint8_t bytes[10];
-  const uint8_t* end = google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(value, bytes);
-  out->append(reinterpret_cast<const char*>(bytes), end - bytes);
-}
 
 // A run without changes holds pieces of a value of the change before it.
 bool HoldsPieces(std::string_view run) {
@@ -37,7 +25,7 @@ absl::StatusOr<bool> AppendCutTransaction(std::string_view transaction, RunFilte
                                           std::string* out) {
   WireFields outer(transaction);
   WireField entry;
-  if (!outer.Next(&entry) || entry.wire_type != 2) return Damaged();
+  if (!outer.Next(&entry) || entry.wire_type != 2) return DamagedStore("an encoded transaction");
   std::string body;
   uint64_t delivered = 0;
   bool any = false;
@@ -57,13 +45,10 @@ absl::StatusOr<bool> AppendCutTransaction(std::string_view transaction, RunFilte
     // first_sequence is part of these bytes already.
     AppendRunField(&body, cut->bytes, 0);
   }
-  if (!fields.ok()) return Damaged();
+  if (!fields.ok()) return DamagedStore("an encoded transaction");
   if (!any) return false;
-  AppendVarint(&body, v1::Transaction::kChangesDeliveredFieldNumber << 3);
-  AppendVarint(&body, delivered);
-  AppendVarint(out, v1::Batch::kTransactionsFieldNumber << 3 | 2);
-  AppendVarint(out, body.size());
-  out->append(body);
+  AppendVarintField(&body, v1::Transaction::kChangesDeliveredFieldNumber, delivered);
+  AppendLengthField(out, v1::Batch::kTransactionsFieldNumber, body);
   return true;
 }
 

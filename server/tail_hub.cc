@@ -101,7 +101,7 @@ std::vector<ChunkPtr> TailHub::Prepare(const store::AppendBatch& batch) const {
 }
 
 void TailHub::Publish(std::vector<ChunkPtr> prepared, const Position& head) {
-  std::vector<std::shared_ptr<TailWaiter>> woken;
+  decltype(waiters_) woken;
   {
     const std::lock_guard lock(mutex_);
     head_ = head;
@@ -118,7 +118,7 @@ void TailHub::Publish(std::vector<ChunkPtr> prepared, const Position& head) {
     }
     woken.swap(waiters_);
   }
-  for (const auto& waiter : woken) waiter->OnNews();
+  for (const auto& [key, waiter] : woken) waiter->OnNews();
 }
 
 void TailHub::Shrink() {
@@ -136,7 +136,7 @@ Position TailHub::head() const {
 
 void TailHub::StopWaiting(const TailWaiter* waiter) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(waiters_, [&](const auto& waits) { return waits.get() == waiter; });
+  waiters_.erase(waiter);
 }
 
 size_t TailHub::ring_bytes() const {
@@ -201,7 +201,8 @@ TailTaken TailHub::Take(const Position& after, size_t bytes_max) const {
 bool TailHub::Wait(const Position& after, std::shared_ptr<TailWaiter> waiter) {
   const std::lock_guard lock(mutex_);
   if (after < newest_) return false;
-  waiters_.push_back(std::move(waiter));
+  const TailWaiter* const key = waiter.get();
+  waiters_[key] = std::move(waiter);
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "proto/position.h"
@@ -68,8 +69,8 @@ class TailHub {
   void Unfollow();
   // What comes behind `after`, up to `bytes_max` (but at least one transaction).
   TailTaken Take(const Position& after, size_t bytes_max) const;
-  // Calls waiter->OnNews() once when transactions behind `after` are published. False, and no call,
-  // when there are some already.
+  // Calls waiter->OnNews() once when transactions behind `after` are published, however often it
+  // waits. False, and no call, when there are some already.
   bool Wait(const Position& after, std::shared_ptr<TailWaiter> waiter);
 
   // Takes the waiter back, so that the hub does not keep an ended reader alive.
@@ -92,7 +93,7 @@ class TailHub {
   // Newest transaction that was published.
   Position newest_;
   size_t followers_ = 0;
-  std::vector<std::shared_ptr<TailWaiter>> waiters_;
+  std::unordered_map<const TailWaiter*, std::shared_ptr<TailWaiter>> waiters_;
 };
 
 }  // namespace tidemark

@@ -1,49 +1,27 @@
 #include "server/transaction_writer.h"
 
 #include <fmt/format.h>
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/wire_format_lite.h>
 
+#include "server/wire_writer.h"
 #include "tidemark/v1/change.pb.h"
 #include "tidemark/v1/feed.pb.h"
 
 namespace tidemark {
 namespace {
 
-using google::protobuf::internal::WireFormatLite;
-using google::protobuf::io::CodedOutputStream;
-
-constexpr uint32_t LengthTag(int field) {
-  return static_cast<uint32_t>(field) << 3 | WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
-}
-constexpr uint32_t VarintTag(int field) {
-  return static_cast<uint32_t>(field) << 3 | WireFormatLite::WIRETYPE_VARINT;
-}
-
 // Every tag written here fits into one byte.
-static_assert(VarintTag(v1::Transaction::kCommitLsnFieldNumber) < 0x80);
+static_assert(v1::Transaction::kCommitLsnFieldNumber < 16);
 constexpr size_t kTagBytes = 1;
-
-void AppendVarint(std::string* out, uint64_t value) {
-  uint8_t bytes[10];
-  const uint8_t* end = CodedOutputStream::WriteVarint64ToArray(value, bytes);
-  out->append(reinterpret_cast<const char*>(bytes), end - bytes);
-}
-
-size_t VarintBytes(uint64_t value) { return CodedOutputStream::VarintSize64(value); }
 
 // proto3: a member with its default value is not written.
 void AppendNumber(std::string* out, int field, uint64_t value) {
   if (value == 0) return;
-  AppendVarint(out, VarintTag(field));
-  AppendVarint(out, value);
+  AppendVarintField(out, field, value);
 }
 
 void AppendText(std::string* out, int field, std::string_view text) {
   if (text.empty()) return;
-  AppendVarint(out, LengthTag(field));
-  AppendVarint(out, text.size());
-  out->append(text);
+  AppendLengthField(out, field, text);
 }
 
 void AppendTimestamp(std::string* out, int field, int64_t us) {
@@ -56,9 +34,7 @@ void AppendTimestamp(std::string* out, int field, int64_t us) {
   std::string timestamp;
   AppendNumber(&timestamp, 1, static_cast<uint64_t>(seconds));
   AppendNumber(&timestamp, 2, static_cast<uint64_t>(rest * 1'000));
-  AppendVarint(out, LengthTag(field));
-  AppendVarint(out, timestamp.size());
-  out->append(timestamp);
+  AppendLengthField(out, field, timestamp);
 }
 
 // The fields before the runs; the same on every part.
@@ -97,8 +73,7 @@ size_t RunFieldBytes(size_t stored_bytes, uint64_t first_sequence) {
 
 void AppendRunField(std::string* out, std::string_view stored, uint64_t first_sequence) {
   const size_t sequence_bytes = first_sequence == 0 ? 0 : kTagBytes + VarintBytes(first_sequence);
-  AppendVarint(out, LengthTag(v1::Transaction::kRunsFieldNumber));
-  AppendVarint(out, stored.size() + sequence_bytes);
+  AppendLengthHead(out, v1::Transaction::kRunsFieldNumber, stored.size() + sequence_bytes);
   out->append(stored);
   AppendNumber(out, v1::Run::kFirstSequenceFieldNumber, first_sequence);
 }
@@ -107,8 +82,8 @@ void AppendTransaction(std::string* out, const Position& position, const v1::Com
                        std::string_view runs, const std::optional<TransactionEnd>& end) {
   const std::string head = HeadFields(position, record);
   const std::string tail = TailFields(record, end);
-  AppendVarint(out, LengthTag(v1::Batch::kTransactionsFieldNumber));
-  AppendVarint(out, head.size() + runs.size() + tail.size());
+  AppendLengthHead(out, v1::Batch::kTransactionsFieldNumber,
+                   head.size() + runs.size() + tail.size());
   out->append(head).append(runs).append(tail);
 }
 
@@ -124,8 +99,8 @@ void AppendTransaction(std::string* out, const EncodedTransaction& transaction,
   for (const EncodedRun& run : transaction.runs) {
     runs_bytes += RunFieldBytes(run.bytes.size(), run.first_sequence);
   }
-  AppendVarint(out, LengthTag(v1::Batch::kTransactionsFieldNumber));
-  AppendVarint(out, head.size() + runs_bytes + tail.size());
+  AppendLengthHead(out, v1::Batch::kTransactionsFieldNumber,
+                   head.size() + runs_bytes + tail.size());
   out->append(head);
   for (const EncodedRun& run : transaction.runs) {
     AppendRunField(out, run.bytes, run.first_sequence);
@@ -135,8 +110,7 @@ void AppendTransaction(std::string* out, const EncodedTransaction& transaction,
 
 std::string RecordPrefix(int field, size_t bytes) {
   std::string prefix;
-  AppendVarint(&prefix, LengthTag(field));
-  AppendVarint(&prefix, bytes);
+  AppendLengthHead(&prefix, field, bytes);
   return prefix;
 }
 
