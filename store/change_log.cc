@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -82,6 +83,14 @@ absl::StatusOr<std::optional<std::pair<Position, LogSample>>> SampleAtOrBefore(
   const auto sample = LogSample::Decode(at->value().ToStringView());
   if (!position.ok() || !sample) return database.Damaged("a sample of the log is unreadable");
   return std::make_pair(*position, *sample);
+}
+
+uint64_t LogBytesThrough(const Database& database, FeedId feed, const FeedBoundaries& now,
+                         const Position& boundary) {
+  if (boundary >= now.head) return now.log_bytes_written;
+  const auto sample = SampleAtOrBefore(database, feed, boundary);
+  if (!sample.ok() || !*sample) return now.log_bytes_trimmed;
+  return std::max(now.log_bytes_trimmed, (*sample)->second.log_bytes);
 }
 
 absl::StatusOr<std::optional<std::pair<Position, v1::CommitRecord>>> FindRecordAtOrBefore(

@@ -10,6 +10,7 @@
 #include "proto/encoded_transaction.h"
 #include "rocksdb/write_batch.h"
 #include "store/database.h"
+#include "store/feed_state.h"
 #include "store/key_format.h"
 #include "store/log_sample.h"
 #include "store/spool.h"
@@ -26,6 +27,11 @@ uint64_t AddSpooledCommit(const Database& database, FeedId feed, const Position&
 // The newest sample at or before a boundary.
 absl::StatusOr<std::optional<std::pair<Position, LogSample>>> SampleAtOrBefore(
     const Database& database, FeedId feed, const Position& boundary);
+
+// Log bytes up to a boundary since the feed began, by the samples; an error of the disk counts as
+// nothing known behind the floor.
+uint64_t LogBytesThrough(const Database& database, FeedId feed, const FeedBoundaries& now,
+                         const Position& boundary);
 
 // The commit record of the newest transaction at or before a boundary.
 absl::StatusOr<std::optional<std::pair<Position, v1::CommitRecord>>> FindRecordAtOrBefore(

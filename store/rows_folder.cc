@@ -3,19 +3,16 @@
 #include <optional>
 #include <string>
 
+#include "store/log_recovery.h"
 #include "store/rows_writer.h"
 #include "store/stored_log_reader.h"
 
 namespace tidemark::store {
 
 absl::StatusOr<RowsMarker> RowsFolder::MarkerAt(const Position& folded) const {
-  std::string value;
-  const rocksdb::Status read = database_.rocks()->Get(rocksdb::ReadOptions(), database_.rows(),
-                                                      RowsMarkerKey(feed_), &value);
-  if (!read.ok() && !read.IsNotFound()) return database_.Error(read, "read the folded boundary");
-  const auto marker = RowsMarker::Decode(value);
-  if (!marker) return database_.Damaged("the folded boundary of a feed is missing or unreadable");
-  return RowsMarker{folded, marker->snapshot};
+  auto marker = ReadRowsMarker(database_, feed_);
+  if (marker.ok()) marker->folded = folded;
+  return marker;
 }
 
 absl::StatusOr<Position> RowsFolder::Fold(const FeedBoundaries& from) {

@@ -7,6 +7,7 @@
 
 #include "proto/reason.h"
 #include "store/change_log.h"
+#include "store/log_recovery.h"
 #include "store/log_trim.h"
 #include "store/stored_log_reader.h"
 #include "store/stored_rows_reader.h"
@@ -16,11 +17,6 @@ namespace {
 
 rocksdb::Slice Bytes(const Position& position) {
   return {position.bytes().data(), Position::kBytes};
-}
-
-// No position lies behind it.
-Position EndOfTime() {
-  return Position::Of(UINT32_MAX, std::string(Position::kEngineBytes, '\xFF'), UINT32_MAX);
 }
 
 absl::Status NotRising(const Position& position, const Position& head) {
@@ -64,54 +60,11 @@ absl::Status StoredFeed::Load() {
   const auto whole = database_.ReadMeta(SnapshotWholeKey(feed_));
   if (absl::IsNotFound(whole.status())) return absl::OkStatus();
   if (!whole.ok()) return whole.status();
-  FeedBoundaries boundaries;
-  boundaries.snapshot_whole = true;
-  if (absl::Status status = LoadLog(&boundaries); !status.ok()) return status;
-  state_.Update([&](FeedBoundaries& now) { now = boundaries; });
-  return absl::OkStatus();
-}
-
-absl::Status StoredFeed::LoadLog(FeedBoundaries* boundaries) {
-  const auto floor = database_.ReadMeta(FloorKey(feed_));
-  if (!floor.ok()) return database_.Damaged("the floor of a feed's log is missing");
-  const auto trim = LogTrim::Decode(*floor);
-  if (!trim) return database_.Damaged("the floor of a feed's log is unreadable");
-  boundaries->floor = trim->floor;
-  boundaries->floor_commit_time_us = trim->commit_time_us;
-  boundaries->log_bytes_trimmed = trim->log_bytes;
-
-  Position behind = trim->floor;
-  sampler_ = LogSampler(LogSample{trim->commit_time_us, trim->log_bytes});
-  const auto sample = SampleAtOrBefore(database_, feed_, EndOfTime());
-  if (!sample.ok()) return sample.status();
-  if (*sample) {
-    behind = (*sample)->first;
-    sampler_ = LogSampler((*sample)->second);
-  }
-  const int64_t clock_us = absl::ToUnixMicros(absl::Now());
-  LogWalk walk(database_, feed_, behind);
-  LoggedTransaction transaction;
-  for (;;) {
-    const absl::StatusOr<bool> more = walk.Next(&transaction);
-    if (!more.ok()) return more.status();
-    if (!*more) break;
-    behind = transaction.position;
-    sampler_.Add(transaction.record.commit_time_us(), transaction.bytes, clock_us);
-  }
-  if (const auto position = Position::FromBytes(checkpoint_.position()); position.ok()) {
-    behind = std::max(behind, *position);
-  }
-  // What RocksDB reads back from its WAL at opening, it has written to files before it is open.
-  boundaries->head = boundaries->synced = behind;
-  boundaries->log_bytes_written = boundaries->log_bytes_synced = sampler_.now().log_bytes;
-  std::string value;
-  const rocksdb::Status read = database_.rocks()->Get(rocksdb::ReadOptions(), database_.rows(),
-                                                      RowsMarkerKey(feed_), &value);
-  if (!read.ok() && !read.IsNotFound()) return database_.Error(read, "read the folded boundary");
-  const auto marker = RowsMarker::Decode(value);
-  if (!marker) return database_.Damaged("the folded boundary of a feed is missing or unreadable");
-  boundaries->folded = marker->folded;
-  boundaries->log_bytes_folded = BytesThrough(*boundaries, marker->folded);
+  const auto position = Position::FromBytes(checkpoint_.position());
+  const auto log = RecoverLog(database_, feed_, position.ok() ? *position : Position());
+  if (!log.ok()) return log.status();
+  sampler_ = log->sampler;
+  state_.Update([&](FeedBoundaries& now) { now = log->boundaries; });
   return absl::OkStatus();
 }
 
@@ -318,8 +271,9 @@ absl::StatusOr<bool> StoredFeed::FoldOnce() {
   const absl::StatusOr<Position> reached =
       schemas_.Any(has_rows) ? folder_.Fold(from) : folder_.PassOver(from);
   if (!reached.ok()) return reached.status();
-  const uint64_t bytes =
-      *reached == from.synced ? from.log_bytes_synced : BytesThrough(from, *reached);
+  const uint64_t bytes = *reached == from.synced
+                             ? from.log_bytes_synced
+                             : LogBytesThrough(database_, feed_, from, *reached);
   state_.Update([&](FeedBoundaries& now) {
     now.folded = *reached;
     now.log_bytes_folded = bytes;
@@ -338,16 +292,9 @@ v1::Checkpoint StoredFeed::checkpoint() const {
   return checkpoint_;
 }
 
-uint64_t StoredFeed::BytesThrough(const FeedBoundaries& now, const Position& boundary) const {
-  if (boundary >= now.head) return now.log_bytes_written;
-  const auto sample = SampleAtOrBefore(database_, feed_, boundary);
-  if (!sample.ok() || !*sample) return now.log_bytes_trimmed;
-  return std::max(now.log_bytes_trimmed, (*sample)->second.log_bytes);
-}
-
 uint64_t StoredFeed::BytesBehind(const Position& boundary) const {
   const FeedBoundaries now = state_.Get();
-  return now.log_bytes_written - BytesThrough(now, boundary);
+  return now.log_bytes_written - LogBytesThrough(database_, feed_, now, boundary);
 }
 
 uint64_t StoredFeed::log_bytes() const {

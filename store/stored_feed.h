@@ -84,7 +84,6 @@ class StoredFeed final : public FeedStore {
   StoredFeed(Database* database, FeedId feed, const StoreOptions& options);
   FoldLookups Lookups();
   absl::Status Load();
-  absl::Status LoadLog(FeedBoundaries* boundaries);
 
   absl::Status WaitForFold();
   absl::Status AddTransactions(const AppendBatch& batch, rocksdb::WriteBatch* write,
@@ -94,9 +93,6 @@ class StoredFeed final : public FeedStore {
   absl::Status AddSnapshotWhole(const Position& position, rocksdb::WriteBatch* write,
                                 Appended* appended);
   void Publish(const AppendBatch& batch, const Appended& appended);
-
-  // Log bytes up to a boundary since the feed began, by the samples.
-  uint64_t BytesThrough(const FeedBoundaries& now, const Position& boundary) const;
 
   Database& database_;
   const FeedId feed_;
