@@ -1,0 +1,111 @@
+// The initial snapshot under writers, and killed in the middle: nothing half visible, and in the
+// end every row once.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/end_to_end/source_rows.h"
+#include "tests/end_to_end/writers.h"
+#include "tests/testing/live_postgres.h"
+#include "tests/testing/live_subscriber.h"
+#include "tests/testing/live_tidemark.h"
+#include "tests/testing/wait_until.h"
+
+namespace tidemark::testing {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr int kWriters = 3;
+constexpr int kRows = 200'000;
+
+uint64_t RowsDone(const LiveTidemark& tidemark) {
+  const auto status = tidemark.Run({"status", "main", "--json"});
+  if (!status.ok()) return 0;
+  const std::string field = "\"rows_done\": \"";
+  const size_t at = status->out.find(field);
+  return at == std::string::npos
+             ? 0
+             : std::strtoull(status->out.c_str() + at + field.size(), nullptr, 10);
+}
+
+// proves H1, A46, S30, R38, B161
+TEST(KillInSnapshotTest, BeginsAgainAndLosesOrDoublesNoRow) {
+  auto postgres = LivePostgres::Create();
+  ASSERT_TRUE(postgres.ok()) << postgres.status();
+  ASSERT_TRUE((*postgres)->Exec(Writers::CreateTables(kWriters)).ok());
+  // Rows that are wide enough for the snapshot to last.
+  ASSERT_TRUE(
+      (*postgres)
+          ->Exec(fmt::format(
+              "insert into w0 select i, i, repeat('r', 200) from generate_series(1000, {}) i",
+              1000 + kRows))
+          .ok());
+  LiveTidemark tidemark(**postgres);
+  Writers writers(**postgres, kWriters, 7);
+  writers.AllowTransactions(1000);
+
+  ASSERT_TRUE(tidemark.Launch().ok());
+  ASSERT_TRUE(WaitUntil([&] { return RowsDone(tidemark) > 0; }, seconds(60),
+                        [&] { return tidemark.Diagnostics(); }));
+  tidemark.Kill9();
+  const absl::Status started = tidemark.Start();
+  ASSERT_TRUE(started.ok()) << started << tidemark.Diagnostics();
+  ASSERT_TRUE(WaitUntil([&] { return writers.IsIdle(); }, seconds(60)));
+  writers.Stop();
+
+  // The bootstrap, and the log from the snapshot on, both lead to what the tables hold.
+  RecordedStream bootstrap("bootstrap");
+  v1::SubscribeRequest request;
+  request.set_feed("main");
+  request.mutable_start()->mutable_snapshot();
+  LiveSubscriber subscriber(tidemark.address(), request, &bootstrap);
+  const auto is_live = [&] {
+    return !bootstrap.segments().empty() && !bootstrap.segments().back().events.empty() &&
+           bootstrap.segments().back().events.back().record.progress().state() ==
+               v1::FEED_STATE_LIVE;
+  };
+  ASSERT_TRUE(subscriber.FollowUntil(is_live, seconds(60))) << tidemark.Diagnostics();
+  const auto rows = RowsOf(bootstrap.segments().back());
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  std::set<std::pair<std::string, std::string>> keys;
+  for (const RecordedChange& row : *rows) {
+    EXPECT_TRUE(keys.emplace(row.table, row.key.at("id").value()).second)
+        << "doubled: " << Describe(row);
+  }
+  const auto folded = Fold(bootstrap);
+  ASSERT_TRUE(folded.ok()) << folded.status();
+  const auto session = (*postgres)->Connect();
+  ASSERT_TRUE(session.ok()) << session.status();
+  for (const std::string table : {"shared", "w0", "w1", "w2"}) {
+    const auto source = SourceRows(**session, table);
+    ASSERT_TRUE(source.ok()) << source.status();
+    EXPECT_TRUE(RowsById(*folded, table) == *source) << table << ": the rows differ from the table";
+  }
+}
+
+// proves S47, E8: an idle source is confirmed, and what was confirmed is in the checkpoint.
+TEST(IdleKillTest, WhatWasConfirmedWhileIdleIsKnownAfterAKill) {
+  auto postgres = LivePostgres::Create();
+  ASSERT_TRUE(postgres.ok()) << postgres.status();
+  ASSERT_TRUE((*postgres)
+                  ->Exec("create table item (id bigint primary key); create schema elsewhere; "
+                         "create table elsewhere.t (n int)")
+                  .ok());
+  LiveTidemark tidemark(**postgres);
+  ASSERT_TRUE(tidemark.Start().ok());
+  ASSERT_TRUE((*postgres)->Exec("insert into elsewhere.t select generate_series(1, 1000)").ok());
+  const auto flush = (*postgres)->QueryValue("select pg_current_wal_flush_lsn()");
+  ASSERT_TRUE(flush.ok()) << flush.status();
+  const auto confirmed = fmt::format(
+      "select confirmed_flush_lsn >= '{}' from pg_replication_slots where slot_name = "
+      "'tidemark_main'",
+      *flush);
+  ASSERT_TRUE(WaitUntil([&] { return (*postgres)->QueryValue(confirmed).value_or("") == "t"; },
+                        seconds(60), [&] { return tidemark.Diagnostics(); }));
+  tidemark.Kill9();
+  const absl::Status started = tidemark.Start();
+  EXPECT_TRUE(started.ok()) << started << tidemark.Diagnostics();
+}
+
+}  // namespace
+}  // namespace tidemark::testing

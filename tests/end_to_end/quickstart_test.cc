@@ -1,0 +1,121 @@
+// The commands that README.md and the runbook show, run as they stand there.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/testing/built_paths.h"
+#include "tests/testing/process.h"
+#include "tests/testing/scratch_dir.h"
+
+namespace tidemark::testing {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+std::string Text(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// Commands of a page that begin with `word`, without their comments.
+std::vector<std::string> Commands(const std::string& page, const std::string& word) {
+  std::vector<std::string> commands;
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind(word + " ", 0) != 0) continue;
+    const std::string command = line.substr(0, line.find("  #"));
+    commands.push_back(command.substr(0, command.find_last_not_of(' ') + 1));
+  }
+  return commands;
+}
+
+std::string CodeBlock(const std::string& page, const std::string& language) {
+  const std::string fence = "```" + language + "\n";
+  const size_t begin = page.find(fence) + fence.size();
+  return page.substr(begin, page.find("```", begin) - begin);
+}
+
+class QuickstartTest : public ::testing::Test {
+ protected:
+  ~QuickstartTest() override { Run("stop", "./deploy/quickstart stop", minutes(1)).IgnoreError(); }
+
+  ProcessOptions Shell(const std::string& name, const std::string& command) {
+    ProcessOptions options;
+    options.argv = {"bash", "-c", command};
+    options.name = name;
+    options.output_dir = scratch_.path();
+    options.working_dir = SourceDir();
+    const std::string quickstart = (scratch_ / "quickstart").string();
+    options.environment = {{"TIDEMARK_QUICKSTART_DIR", quickstart},
+                           {"TIDEMARK_BUILD_DIR", BuildDir().string()},
+                           {"PYTHONPATH", (BuildDir() / "client/python").string()},
+                           {"PATH", quickstart + "/bin:" + (BuildDir() / "store").string() +
+                                        ":/usr/sbin:/usr/bin:/sbin:/bin"}};
+    const std::string port = Text(scratch_ / "quickstart/tidemark.port");
+    if (!port.empty())
+      options.environment.emplace_back("TIDEMARK_SERVER",
+                                       "127.0.0.1:" + port.substr(0, port.find('\n')));
+    return options;
+  }
+  absl::Status Run(const std::string& name, const std::string& command,
+                   std::chrono::milliseconds deadline) {
+    return RunCommand(Shell(name, command), deadline).status();
+  }
+
+  ScratchDir scratch_{"readme"};
+  const std::string readme_ = Text(SourceDir() / "README.md");
+  const std::string runbook_ = Text(SourceDir() / "deploy/RUNBOOK.md");
+};
+
+TEST_F(QuickstartTest, EveryCommandOfTheReadmeAndTheRunbookRuns) {
+  std::filesystem::permissions(scratch_.path(), std::filesystem::perms(0755));
+  const auto shown = RunCommand(Shell("quickstart", "./deploy/quickstart"), minutes(5));
+  ASSERT_TRUE(shown.ok()) << shown.status();
+  EXPECT_NE(shown->find("300 of 300 commits, each once, in order"), std::string::npos) << *shown;
+
+  int commands = 0;
+  for (const std::string& page : {readme_, runbook_}) {
+    for (std::string command : Commands(page, "tidemark")) {
+      // A tail goes on until it is interrupted, and then ends cleanly.
+      if (command.find(" tail ") != std::string::npos) {
+        command =
+            "cd " + scratch_.path().string() + " && timeout --preserve-status -s INT 3 " + command;
+      }
+      const absl::Status done = Run("command" + std::to_string(++commands), command, seconds(30));
+      EXPECT_TRUE(done.ok()) << command << "\n" << done;
+    }
+  }
+  EXPECT_GE(commands, 7);
+
+  // The consumer of the README, as it stands there.
+  std::ofstream(scratch_ / "consumer.py") << CodeBlock(readme_, "python");
+  const std::string run_consumer =
+      "cd " + scratch_.path().string() + " && /usr/bin/python3 -u consumer.py";
+  auto consumer = Process::Start(Shell("consumer", run_consumer));
+  ASSERT_TRUE(consumer.ok()) << consumer.status();
+  EXPECT_TRUE((*consumer)->WaitForLine(" orders$", seconds(30)).ok()) << (*consumer)->Diagnostics();
+  (*consumer)->Kill9();
+
+  // The check and the offline tool.
+  const std::string quickstart = (scratch_ / "quickstart").string();
+  EXPECT_TRUE(
+      Run("check", "tidemarkd --config " + quickstart + "/tidemark.yaml --check", seconds(30))
+          .ok());
+  EXPECT_TRUE(Run("kill", "kill -9 $(cat " + quickstart + "/tidemarkd.pid)", seconds(30)).ok());
+  int offline = 0;
+  for (std::string command : Commands(runbook_, "logdump")) {
+    const size_t at = command.find("PATH");
+    ASSERT_NE(at, std::string::npos) << command;
+    command.replace(at, 4, quickstart + "/store");
+    const absl::Status done = Run("offline" + std::to_string(++offline), command, seconds(30));
+    EXPECT_TRUE(done.ok()) << command << "\n" << done;
+  }
+  EXPECT_EQ(offline, 3);
+  EXPECT_TRUE(Run("stop", "./deploy/quickstart stop", minutes(1)).ok());
+}
+
+}  // namespace
+}  // namespace tidemark::testing
