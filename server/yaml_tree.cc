@@ -7,6 +7,7 @@
 
 #include <exception>
 #include <sstream>
+#include <utility>
 
 #include "server/limits.h"
 
@@ -104,7 +105,7 @@ class TreeBuilder final : public YAML::EventHandler {
     } else if (!parent.key) {
       parent.key = std::move(node);
     } else {
-      parent.node.entries.emplace_back(*std::exchange(parent.key, std::nullopt), std::move(node));
+      parent.node.entries.push_back({*std::exchange(parent.key, std::nullopt), std::move(node)});
     }
   }
 

@@ -5,12 +5,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "server/config_error.h"
 
 namespace tidemark {
+
+struct YamlEntry;
 
 struct YamlNode {
   enum class Kind { kNull, kScalar, kSequence, kMap };
@@ -19,7 +20,12 @@ struct YamlNode {
   std::string scalar;
   std::vector<YamlNode> items;
   // In the order of the file; keys may repeat.
-  std::vector<std::pair<YamlNode, YamlNode>> entries;
+  std::vector<YamlEntry> entries;
+};
+
+struct YamlEntry {
+  YamlNode key;
+  YamlNode value;
 };
 
 // "a list", "text", …, for messages.
