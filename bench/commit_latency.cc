@@ -1,5 +1,6 @@
-// From commit to client: one writer commits single-row transactions at a fixed rate; a bare libpq receiver on a slot of its own and a
-// Tidemark subscriber on the same transactions note when each arrives, by the same clock. Prints both distributions and the ratio.
+// From commit to client: one writer commits single-row transactions at a fixed rate; a bare libpq
+// receiver on a slot of its own and a Tidemark subscriber on the same transactions note when each
+// arrives, by the same clock. Prints both distributions and the ratio.
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <libpq-fe.h>
@@ -29,8 +30,8 @@ int64_t NowNs() { return Clock::now().time_since_epoch().count(); }
   std::exit(1);
 }
 
-// When each transaction returned from commit, and when each side saw it; index is the order of commits, which one writer makes the
-// order of arrival too.
+// When each transaction returned from commit, and when each side saw it; index is the order of
+// commits, which one writer makes the order of arrival too.
 struct Times {
   explicit Times(size_t count) : committed(count), received(count), subscribed(count) {}
   std::vector<int64_t> committed;
@@ -47,15 +48,19 @@ PGconn* Connect(const std::string& conninfo) {
 void Exec(PGconn* connection, const std::string& sql) {
   PGresult* result = PQexec(connection, sql.c_str());
   const auto status = PQresultStatus(result);
-  if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK && status != PGRES_COPY_BOTH) Die(PQerrorMessage(connection));
+  if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK && status != PGRES_COPY_BOTH)
+    Die(PQerrorMessage(connection));
   PQclear(result);
 }
 
 // Opens the receiver's stream on a temporary slot: from here on it sees every commit.
 PGconn* OpenReceiver(const std::string& conninfo, const std::string& publication) {
   PGconn* connection = Connect(conninfo + " replication=database");
-  Exec(connection, "CREATE_REPLICATION_SLOT commit_latency TEMPORARY LOGICAL pgoutput (SNAPSHOT 'nothing')");
-  Exec(connection, "START_REPLICATION SLOT commit_latency LOGICAL 0/0 (proto_version '1', publication_names '" + publication + "')");
+  Exec(connection,
+       "CREATE_REPLICATION_SLOT commit_latency TEMPORARY LOGICAL pgoutput (SNAPSHOT 'nothing')");
+  Exec(connection,
+       "START_REPLICATION SLOT commit_latency LOGICAL 0/0 (proto_version '1', publication_names '" +
+           publication + "')");
   return connection;
 }
 
@@ -77,9 +82,10 @@ void Receive(PGconn* connection, std::vector<int64_t>* seen) {
   }
 }
 
-void Subscribe(const std::string& server, const std::string& feed, std::atomic<bool>* opened, std::vector<int64_t>* seen) {
-  const auto stub =
-      tidemark::v1::ChangeFeed::NewStub(grpc::CreateChannel(server, grpc::InsecureChannelCredentials()));
+void Subscribe(const std::string& server, const std::string& feed, std::atomic<bool>* opened,
+               std::vector<int64_t>* seen) {
+  const auto stub = tidemark::v1::ChangeFeed::NewStub(
+      grpc::CreateChannel(server, grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;
   tidemark::v1::SubscribeRequest request;
   request.set_feed(feed);
@@ -89,7 +95,8 @@ void Subscribe(const std::string& server, const std::string& feed, std::atomic<b
   size_t count = 0;
   while (count < seen->size() && reader->Read(&response)) {
     if (response.has_opened()) *opened = true;
-    for (int i = 0; i < response.batch().transactions_size() && count < seen->size(); ++i) (*seen)[count++] = NowNs();
+    for (int i = 0; i < response.batch().transactions_size() && count < seen->size(); ++i)
+      (*seen)[count++] = NowNs();
   }
   if (count < seen->size()) Die("the subscriber's stream ended: " + response.ShortDebugString());
   context.TryCancel();
@@ -103,7 +110,9 @@ Distribution Of(const std::vector<int64_t>& committed, const std::vector<int64_t
   std::vector<double> us(committed.size());
   for (size_t i = 0; i < us.size(); ++i) us[i] = static_cast<double>(seen[i] - committed[i]) / 1000;
   std::sort(us.begin(), us.end());
-  const auto at = [&](double q) { return us[std::min(us.size() - 1, static_cast<size_t>(q * us.size()))]; };
+  const auto at = [&](double q) {
+    return us[std::min(us.size() - 1, static_cast<size_t>(q * us.size()))];
+  };
   return {at(0.5), at(0.99), at(0.999)};
 }
 
@@ -111,7 +120,9 @@ Distribution Of(const std::vector<int64_t>& committed, const std::vector<int64_t
 
 int main(int argc, char** argv) {
   if (argc != 7) {
-    fmt::print(stderr, "usage: commit_latency CONNINFO PUBLICATION HOST:PORT FEED TRANSACTIONS PER_SECOND\n");
+    fmt::print(
+        stderr,
+        "usage: commit_latency CONNINFO PUBLICATION HOST:PORT FEED TRANSACTIONS PER_SECOND\n");
     return 64;
   }
   const std::string conninfo = argv[1];
@@ -126,7 +137,8 @@ int main(int argc, char** argv) {
   auto next = Clock::now();
   for (int64_t& committed : times.committed) {
     std::this_thread::sleep_until(next += period);
-    Exec(writer, "INSERT INTO t1 (n, payload, amount, at) VALUES (1, 'commit latency', 1.5, now())");
+    Exec(writer,
+         "INSERT INTO t1 (n, payload, amount, at) VALUES (1, 'commit latency', 1.5, now())");
     committed = NowNs();
   }
   receiver.join();
@@ -135,9 +147,11 @@ int main(int argc, char** argv) {
   PQfinish(receiver_connection);
   const Distribution bare = Of(times.committed, times.received);
   const Distribution ours = Of(times.committed, times.subscribed);
-  fmt::print(R"({{"bare_us":{{"p50":{:.0f},"p99":{:.0f},"p999":{:.0f}}},"tidemark_us":{{"p50":{:.0f},"p99":{:.0f},"p999":{:.0f}}},)"
+  fmt::print(R"({{"bare_us":{{"p50":{:.0f},"p99":{:.0f},"p999":{:.0f}}},)"
+             R"("tidemark_us":{{"p50":{:.0f},"p99":{:.0f},"p999":{:.0f}}},)"
              R"("ratio_p50":{:.2f},"ratio_p99":{:.2f}}})"
              "\n",
-             bare.p50, bare.p99, bare.p999, ours.p50, ours.p99, ours.p999, ours.p50 / bare.p50, ours.p99 / bare.p99);
+             bare.p50, bare.p99, bare.p999, ours.p50, ours.p99, ours.p999, ours.p50 / bare.p50,
+             ours.p99 / bare.p99);
   return 0;
 }

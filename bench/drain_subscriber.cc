@@ -1,6 +1,7 @@
-// A subscriber that does the least a subscriber must: takes a feed from its oldest point until it has seen a number of changes, and
-// prints how many came, how long the first and the last took since the start of the process, and an order-sensitive checksum over
-// (position, sequence, change). Also says how much CPU it used itself.
+// A subscriber that does the least a subscriber must: takes a feed from its oldest point until it
+// has seen a number of changes, and prints how many came, how long the first and the last took
+// since the start of the process, and an order-sensitive checksum over (position, sequence,
+// change). Also says how much CPU it used itself.
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <sys/resource.h>
@@ -46,8 +47,8 @@ struct Tally {
 };
 
 // One stream, until the wanted number of changes came or it ended.
-void Drain(tidemark::v1::ChangeFeed::Stub& stub, const std::string& feed, uint64_t wanted, Tally* tally,
-           Clock::time_point* first) {
+void Drain(tidemark::v1::ChangeFeed::Stub& stub, const std::string& feed, uint64_t wanted,
+           Tally* tally, Clock::time_point* first) {
   grpc::ClientContext context;
   context.set_wait_for_ready(true);
   SubscribeRequest request;
@@ -80,7 +81,8 @@ int main(int argc, char** argv) {
       grpc::CreateCustomChannel(argv[1], grpc::InsecureChannelCredentials(), arguments));
   Tally tally;
   Clock::time_point first;
-  // A stream that breaks begins at the oldest point again, so a tally is only ever that of one stream.
+  // A stream that breaks begins at the oldest point again, so a tally is only ever that of one
+  // stream.
   for (int attempt = 0; tally.changes < wanted && attempt < 100; ++attempt) {
     tally = Tally();
     Drain(*stub, argv[2], wanted, &tally, &first);
@@ -88,9 +90,12 @@ int main(int argc, char** argv) {
   const auto end = Clock::now();
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  fmt::print(R"({{"changes":{},"transactions":{},"bytes":{},"checksum":"{:016x}","first_s":{:.3f},"last_s":{:.3f},"cpu_s":{:.3f}}})"
+  fmt::print(R"({{"changes":{},"transactions":{},"bytes":{},"checksum":"{:016x}",)"
+             R"("first_s":{:.3f},"last_s":{:.3f},"cpu_s":{:.3f}}})"
              "\n",
-             tally.changes, tally.transactions, tally.bytes, tally.checksum, Seconds(first - start), Seconds(end - start),
-             usage.ru_utime.tv_sec + usage.ru_stime.tv_sec + 1e-6 * (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec));
+             tally.changes, tally.transactions, tally.bytes, tally.checksum, Seconds(first - start),
+             Seconds(end - start),
+             usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
+                 1e-6 * (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec));
   return tally.changes == wanted ? 0 : 1;
 }
