@@ -30,6 +30,7 @@ absl::Status TailPrinter::OnRowsEnd(std::string_view cursor) {
 }
 
 absl::Status TailPrinter::OnRowsAgain() {
+  held_.clear();
   return output_.AddLine(options_.format == TailFormat::kJsonl
                              ? R"({"__record":"rows_again"})"
                              : "-- the rows begin again: forget those above");

@@ -77,13 +77,18 @@ function store(file, cursor) {
   fs.renameSync(file + '.tmp', file);
 }
 
-// One stream, until it ends or breaks. `printed`: what of the log is printed, also of a transaction that broke in the middle.
+// One stream, until it ends or breaks. `printed`: what is printed of the log, also of a transaction that broke in the middle.
 async function follow(client, feed, file, printed) {
   const start = fs.existsSync(file) ? {cursor: fs.readFileSync(file, 'utf8').trim()} : {snapshot: {}};
   const schemas = {}, waiting = [];
   for await (const record of client.Subscribe({feed, start, label: 'consumer.js'})) {
     if (record.table_schema) schemas[record.table_schema.schema_id] = record.table_schema;
     const lines = [];
+    if (record.opened?.rows_follow && printed.rows) {  // the snapshot broke, and begins again at a later boundary
+      lines.push('{"__record":"rows_again"}\n');
+      Object.assign(printed, {position: '', sequence: '0'});
+    }
+    printed.rows ||= record.opened?.rows_follow;
     for (const item of changes(record, schemas, waiting)) {
       if (record.batch && (item.position < printed.position ||
           (item.position === printed.position && BigInt(item.sequence) <= BigInt(printed.sequence)))) continue;
@@ -98,7 +103,7 @@ async function follow(client, feed, file, printed) {
 
 async function main([server, feed, file]) {
   const client = new api.ChangeFeed(server, grpc.credentials.createInsecure());
-  const printed = {position: '', sequence: '0'};
+  const printed = {position: '', sequence: '0', rows: false};
   for (;;) {
     try {
       await follow(client, feed, file, printed);

@@ -55,18 +55,22 @@ def store(path, cursor):
     os.replace(path + ".tmp", path)
 
 
-def follow(stub, name, path, printed):
-    """One stream, until it ends or breaks. Returns what of the log is printed, also of a transaction that broke in the middle."""
+def follow(stub, name, path, state):
+    """One stream, until it ends or breaks. `state`: what is printed of the log, also of a transaction that broke in the middle."""
     saved = open(path).read().strip() if os.path.exists(path) else None
     start = feed.Start(cursor=saved) if saved is not None else feed.Start(snapshot=feed.Unit())
     schemas, waiting = {}, []
     try:
         for record in stub.Subscribe(feed.SubscribeRequest(feed=name, start=start, label="consumer.py")):
             if record.HasField("table_schema"): schemas[record.table_schema.schema_id] = record.table_schema
+            if record.opened.rows_follow and state["rows"]:  # the snapshot broke, and begins again at a later boundary
+                print('{"__record":"rows_again"}')
+                state["printed"] = ("", -1)
+            state["rows"] = state["rows"] or record.opened.rows_follow
             for item in changes(record, schemas, waiting):
-                if record.HasField("batch") and item[1:3] <= printed: continue
+                if record.HasField("batch") and item[1:3] <= state["printed"]: continue
                 print(as_json(*item))
-                if record.HasField("batch"): printed = item[1:3]
+                if record.HasField("batch"): state["printed"] = item[1:3]
             sys.stdout.flush()
             cursors = [t.cursor for t in record.batch.transactions] + [record.rows.cursor, record.progress.cursor, record.closing.cursor]
             if any(cursors): store(path, [cursor for cursor in cursors if cursor][-1])
@@ -74,9 +78,9 @@ def follow(stub, name, path, printed):
         if error.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED): raise
         print(f"{error.code().name}: {error.details()}; trying again", file=sys.stderr)
         time.sleep(0.5)
-    return printed
 
 
 if __name__ == "__main__":
-    printed = ("", -1)
-    while True: printed = follow(feed_pb2_grpc.ChangeFeedStub(grpc.insecure_channel(sys.argv[1])), sys.argv[2], sys.argv[3], printed)
+    server, name, path = sys.argv[1:]
+    stub, state = feed_pb2_grpc.ChangeFeedStub(grpc.insecure_channel(server)), {"printed": ("", -1), "rows": False}
+    while True: follow(stub, name, path, state)

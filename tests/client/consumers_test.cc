@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
-#include <map>
 #include <sstream>
 
 #include "tests/client/readme_command.h"
@@ -17,6 +17,9 @@ namespace {
 
 using std::chrono::minutes;
 using std::chrono::seconds;
+
+// Far above the 4 MiB that a channel takes in one message.
+constexpr size_t kLargeBytes = size_t{50} << 20;
 
 std::string FileText(const std::filesystem::path& path) {
   std::ostringstream text;
@@ -126,11 +129,13 @@ TEST_P(ConsumersTest, PutsAValueInPartsTogetherAtDefaultChannelSettings) {
   auto consumer = Consume("first");
   ASSERT_TRUE(consumer->WaitForLine("\"owner\":\"Ann\"", seconds(60)).ok())
       << consumer->Diagnostics();
-  Sql("insert into account values (2, repeat('x', 50 * 1024 * 1024))");
-  Sql("insert into account values (3, 'behind')");
-  ASSERT_TRUE(WaitUntil([&] { return Count(consumer->Stdout(), "\"behind\"") == 1; }, seconds(100),
-                        [&] { return consumer->Stderr(); }));
-  std::string value(50 * 1024 * 1024, 'x');
+  Sql("insert into account values (2, repeat('x', " + std::to_string(kLargeBytes) + "))");
+  const auto output = tidemark_->scratch_dir() / "first.stdout";
+  ASSERT_TRUE(WaitUntil([&] { return std::filesystem::file_size(output) > kLargeBytes; },
+                        seconds(100), [&] { return consumer->Stderr(); }));
+  ASSERT_TRUE(
+      WaitUntil([&] { return HasFinished(); }, seconds(60), [&] { return consumer->Stderr(); }));
+  std::string value(kLargeBytes, 'x');
   value.push_back('"');
   EXPECT_EQ(Count(consumer->Stdout(), value), 1u);
 }
