@@ -82,6 +82,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const Target& targe
   const std::string port = std::to_string(target.port);
   std::vector<const char*> names;
   std::vector<const char*> values;
+  // `value` must live until the connection is begun.
   const auto add = [&](const char* name, const std::string& value) {
     if (value.empty()) return;
     names.push_back(name);
@@ -98,9 +99,10 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const Target& targe
   add("application_name", target.application_name);
   add("replication", replication);
   // A peer that vanished without a word is noticed by TCP even while nothing is sent.
-  add("keepalives_idle", "30");
-  add("keepalives_interval", "10");
-  add("keepalives_count", "3");
+  const std::string idle_s = "30", interval_s = "10", count = "3";
+  add("keepalives_idle", idle_s);
+  add("keepalives_interval", interval_s);
+  add("keepalives_count", count);
   names.push_back(nullptr);
   values.push_back(nullptr);
 
