@@ -7,9 +7,8 @@
 #include "proto/reason.h"
 #include "server/error_status.h"
 #include "server/limits.h"
-#include "server/reader_request.h"
+#include "server/stream_records.h"
 #include "server/tail_cut.h"
-#include "server/timestamps.h"
 
 namespace tidemark {
 namespace {
@@ -222,21 +221,12 @@ size_t SubscriptionReactor::part_bytes() const {
 }
 
 void SubscriptionReactor::SendOpened(absl::Time now) {
-  const Feed& feed = *plan_->feed;
-  v1::SubscribeResponse record;
-  v1::Opened* opened = record.mutable_opened();
-  opened->set_feed(feed.name());
-  opened->set_start_cursor(feed.Cursor(start_.boundary));
-  opened->set_floor_cursor(feed.Cursor(feed.store().floor()));
-  opened->set_head_cursor(feed.Cursor(feed.tail().head()));
-  opened->set_rows_follow(rows_ != nullptr);
-  opened->set_rows_before_log(start_.rows_before_log);
-  opened->set_message_bytes_max(static_cast<uint32_t>(plan_->message_bytes_max));
-  *opened->mutable_longest_silence() =
-      ToDuration(std::max(limits::longest_silence_periods * plan_->progress_period,
-                          absl::Milliseconds(limits::longest_silence_min_ms)));
-  opened->set_server_version(lent_.server_version);
-  Push(RecordMessage(record));
+  Push(RecordMessage(OpenedRecord(*plan_->feed, {.start = start_.boundary,
+                                                 .rows_follow = rows_ != nullptr,
+                                                 .rows_before_log = start_.rows_before_log,
+                                                 .message_bytes_max = plan_->message_bytes_max,
+                                                 .progress_period = plan_->progress_period,
+                                                 .server_version = lent_.server_version})));
   subscription_->OpenedSent(now);
 }
 
@@ -283,10 +273,7 @@ absl::Status SubscriptionReactor::ReadLogBelowRows(absl::Time now) {
 }
 
 void SubscriptionReactor::SendRowsEnd(absl::Time now) {
-  v1::SubscribeResponse record;
-  record.mutable_rows()->set_last(true);
-  record.mutable_rows()->set_cursor(plan_->feed->Cursor(start_.boundary));
-  Push(RecordMessage(record));
+  Push(RecordMessage(RowsEndRecord(*plan_->feed, start_.boundary)));
   subscription_->RowsEndSent(now);
   // What was written while the rows were sent is still to be read, however short retention is.
   keep_until_ = plan_->feed->tail().head();
@@ -362,93 +349,41 @@ absl::StatusOr<bool> SubscriptionReactor::TakeTail(absl::Time now) {
     case TailTaken::Kind::kSpans:
       break;
   }
-  bool sent = false;
-  const absl::Status status =
-      plan_->filter.passes_everything() ? SendSpans(taken, &sent) : SendCutSpans(taken, &sent);
-  if (!status.ok()) return status;
-  subscription_->TailTaken(taken.upto, false, sent, now);
+  auto sent = SendSpans(taken.spans);
+  if (!sent.ok()) return sent;
+  subscription_->TailTaken(taken.upto, false, *sent, now);
   ReleaseLog();
   return false;
 }
 
-absl::Status SubscriptionReactor::SendSpans(const TailTaken& taken, bool* sent) {
+absl::StatusOr<bool> SubscriptionReactor::SendSpans(const std::vector<TailSpan>& spans) {
+  if (!plan_->filter.passes_everything()) {
+    auto cut = CutSpans(spans, plan_->filter);
+    if (!cut.ok()) return cut.status();
+    if (cut->batch.empty()) return false;
+    if (auto status = Announce(cut->schema_ids); !status.ok()) return status;
+    Push(BatchMessage(std::move(cut->batch), cut->transactions));
+    return true;
+  }
   std::vector<grpc::Slice> pieces;
   uint64_t transactions = 0;
-  for (const TailSpan& span : taken.spans) {
+  for (const TailSpan& span : spans) {
     if (auto status = Announce(span.chunk->schema_ids); !status.ok()) return status;
     pieces.push_back(span.bytes());
     transactions += span.last - span.first;
   }
   Push(BatchMessage(std::move(pieces), transactions));
-  *sent = true;
-  return absl::OkStatus();
-}
-
-absl::Status SubscriptionReactor::SendCutSpans(const TailTaken& taken, bool* sent) {
-  std::string batch;
-  uint64_t transactions = 0;
-  for (const TailSpan& span : taken.spans) {
-    bool any = false;
-    for (const uint64_t id : span.chunk->schema_ids) {
-      auto wanted = plan_->filter.WantsSchema(id);
-      if (!wanted.ok()) return wanted.status();
-      any = any || *wanted;
-    }
-    if (!any) continue;
-    const auto* bytes = reinterpret_cast<const char*>(span.chunk->bytes.begin());
-    const size_t before = batch.size();
-    for (size_t entry = span.first; entry < span.last; ++entry) {
-      const size_t begin = span.chunk->begin_of(entry);
-      auto kept = AppendCutTransaction(
-          std::string_view(bytes + begin, span.chunk->entries[entry].end - begin), plan_->filter,
-          &batch);
-      if (!kept.ok()) return kept.status();
-      transactions += *kept ? 1 : 0;
-    }
-    if (batch.size() == before) continue;
-    if (auto status = Announce(span.chunk->schema_ids); !status.ok()) return status;
-  }
-  *sent = !batch.empty();
-  if (*sent) Push(BatchMessage(std::move(batch), transactions));
-  return absl::OkStatus();
+  return true;
 }
 
 void SubscriptionReactor::SendProgress(absl::Time now) {
-  const Feed& feed = *plan_->feed;
-  const auto boundary = subscription_->boundary();
-  v1::SubscribeResponse record;
-  v1::Progress* progress = record.mutable_progress();
-  progress->set_state(v1::FEED_STATE_CATCHING_UP);
-  if (boundary) {
-    const store::FeedStore& store = feed.store();
-    progress->set_cursor(feed.Cursor(*boundary));
-    const uint64_t behind = store.BytesBehind(*boundary);
-    const uint64_t held = store.log_bytes();
-    progress->set_headroom_bytes(held > behind ? held - behind : 0);
-  }
-  if (subscription_->caught_up()) {
-    progress->set_state(feed.StateWhenCaughtUp());
-    *progress->mutable_lag() = ToDuration(absl::ZeroDuration());
-  } else if (auto newest = feed.store().RecordAtOrBefore(feed.tail().head());
-             newest.ok() && *newest) {
-    const absl::Time committed = absl::FromUnixMicros((*newest)->second.commit_time_us());
-    *progress->mutable_lag() = ToDuration(std::max(absl::ZeroDuration(), now - committed));
-  }
-  Push(RecordMessage(record));
+  Push(RecordMessage(
+      ProgressRecord(*plan_->feed, subscription_->boundary(), subscription_->caught_up(), now)));
   subscription_->ProgressSent(now);
 }
 
 void SubscriptionReactor::SendClosing() {
-  v1::SubscribeResponse record;
-  v1::Closing* closing = record.mutable_closing();
-  const absl::string_view message = ending_.why.message();
-  closing->set_reason(ReasonOf(ending_.why));
-  closing->set_message(message.data(), message.size());
-  if (const auto boundary = subscription_->boundary()) {
-    closing->set_cursor(plan_->feed->Cursor(*boundary));
-  }
-  *closing->mutable_retry_after() = ToDuration(ending_.retry_after);
-  Push(RecordMessage(record));
+  Push(RecordMessage(ClosingRecord(*plan_->feed, subscription_->boundary(), ending_)));
   subscription_->ClosingSent();
 }
 

@@ -74,8 +74,8 @@ class SubscriptionReactor final : public grpc::ServerWriteReactor<grpc::ByteBuff
   absl::Status ReadLog(absl::Time now);
   // True: the stream waits for news.
   absl::StatusOr<bool> TakeTail(absl::Time now);
-  absl::Status SendSpans(const TailTaken& taken, bool* sent);
-  absl::Status SendCutSpans(const TailTaken& taken, bool* sent);
+  // False: the filter left nothing to send.
+  absl::StatusOr<bool> SendSpans(const std::vector<TailSpan>& spans);
   void SendProgress(absl::Time now);
   void SendClosing();
   // Sends the schemas that the client was not told yet.

@@ -52,4 +52,31 @@ absl::StatusOr<bool> AppendCutTransaction(std::string_view transaction, RunFilte
   return true;
 }
 
+absl::StatusOr<CutTail> CutSpans(const std::vector<TailSpan>& spans, RunFilter& filter) {
+  CutTail cut;
+  for (const TailSpan& span : spans) {
+    const TailChunk& chunk = *span.chunk;
+    bool any = false;
+    for (const uint64_t id : chunk.schema_ids) {
+      auto wanted = filter.WantsSchema(id);
+      if (!wanted.ok()) return wanted.status();
+      any = any || *wanted;
+    }
+    if (!any) continue;
+    const std::string_view bytes(reinterpret_cast<const char*>(chunk.bytes.begin()),
+                                 chunk.bytes.size());
+    const uint64_t before = cut.transactions;
+    for (size_t entry = span.first; entry < span.last; ++entry) {
+      const size_t begin = chunk.begin_of(entry);
+      auto kept = AppendCutTransaction(bytes.substr(begin, chunk.entries[entry].end - begin),
+                                       filter, &cut.batch);
+      if (!kept.ok()) return kept.status();
+      if (*kept) ++cut.transactions;
+    }
+    if (cut.transactions == before) continue;
+    cut.schema_ids.insert(cut.schema_ids.end(), chunk.schema_ids.begin(), chunk.schema_ids.end());
+  }
+  return cut;
+}
+
 }  // namespace tidemark
