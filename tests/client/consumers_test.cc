@@ -132,7 +132,7 @@ TEST_P(ConsumersTest, PutsAValueInPartsTogetherAtDefaultChannelSettings) {
   Sql("insert into account values (2, repeat('x', " + std::to_string(kLargeBytes) + "))");
   const auto output = tidemark_->scratch_dir() / "first.stdout";
   ASSERT_TRUE(WaitUntil([&] { return std::filesystem::file_size(output) > kLargeBytes; },
-                        seconds(100), [&] { return consumer->Stderr(); }));
+                        minutes(4), [&] { return consumer->Stderr(); }));
   ASSERT_TRUE(
       WaitUntil([&] { return HasFinished(); }, seconds(60), [&] { return consumer->Stderr(); }));
   std::string value(kLargeBytes, 'x');
