@@ -7,6 +7,7 @@
 #include "tests/capture/postgres_fixture.h"
 #include "tests/testing/built_paths.h"
 #include "tests/testing/process.h"
+#include "tests/testing/scratch_dir.h"
 
 namespace tidemark::capture {
 namespace {
@@ -258,8 +259,10 @@ TEST_F(PostgresOperationsTest, FindingsAreMendedByTheirSql) {  // proves A29, R5
 TEST_F(PostgresOperationsTest, PrepareSourceSqlIsEnough) {  // proves A29
   ExecEach({"CREATE TABLE orders (id int PRIMARY KEY)", "CREATE TABLE \"Log\" (id int PRIMARY KEY)",
             "INSERT INTO orders VALUES (1)"});
+  testing::ScratchDir scratch("psql");
   for (int run = 0; run < 2; ++run) {  // It can be run again.
     testing::ProcessOptions psql;
+    psql.output_dir = scratch.path();
     psql.argv = {"psql",
                  "-X",
                  postgres_->conninfo(),
