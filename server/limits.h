@@ -37,7 +37,6 @@ static_assert(streams_max >= 1'000);
 inline constexpr size_t reader_backlog_bytes_max = 2 * message_bytes_max;
 // Newest encoded transactions of one feed, shared by all readers that are near the head.
 inline constexpr size_t ring_bytes_max = 16 * kMiB;
-inline constexpr size_t ring_transactions_max = 65'536;
 static_assert(ring_bytes_max >= 2 * message_bytes_max);
 
 // Time between Progress records while nothing else is sent.
