@@ -150,6 +150,7 @@ absl::StatusOr<Connection::Wake> Connection::WaitFor(short events, absl::Time de
   int ready = poll(fds, 2, TimeoutMs(deadline));
   if (ready < 0 && errno == EINTR) return Wake::kReadable;  // The caller looks again.
   if (ready < 0) return absl::ErrnoToStatus(errno, "poll");
+  if (ready > 0 && (fds[0].revents & POLLIN) != 0) arrived_ = true;
   if (fds[1].revents != 0) return Wake::kInterrupted;
   return ready == 0 ? Wake::kDeadline : Wake::kReadable;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -91,6 +92,8 @@ class Connection {
 
   // Waits until bytes arrived and takes them in.
   absl::StatusOr<Wake> Wait(absl::Time deadline);
+  // True once after bytes came from the server, be it a part of a message.
+  bool TakeArrived() { return std::exchange(arrived_, false); }
 
  private:
   Connection(pg_conn* connection, const Target& target, Interruption* interruption);
@@ -107,6 +110,7 @@ class Connection {
   std::string target_text_;
   std::string password_;
   std::string doing_;
+  bool arrived_ = false;
   char* copy_ = nullptr;  // owned: what NextCopy gave out last
 };
 

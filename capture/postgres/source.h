@@ -12,6 +12,7 @@
 
 #include "capture/postgres/connection.h"
 #include "capture/postgres/server_facts.h"
+#include "capture/postgres/silence.h"
 #include "capture/postgres/slot_creation.h"
 #include "capture/postgres/snapshot_reader.h"
 #include "capture/postgres/source_status.h"
@@ -128,10 +129,8 @@ class PostgresSource final : public Source {
   absl::Time progress_sent_ = absl::InfinitePast();
   bool progress_wanted_ = false;
   absl::Time heard_ = absl::InfinitePast();
-  // As heard_, by a clock that stands still while nobody reads.
-  absl::Time silent_since_ = absl::InfinitePast();
+  std::optional<Silence> silence_;
   absl::Time read_ended_ = absl::InfinitePast();
-  absl::Time asked_ = absl::InfinitePast();
   absl::Time slot_facts_read_ = absl::InfinitePast();
   // Last, so that it is gone before what it uses.
   std::unique_ptr<StandbyKeeper> keeper_;

@@ -13,8 +13,6 @@
 namespace tidemark::capture::postgres {
 namespace {
 
-// A silent server is asked for a sign of life this many times before it is given up.
-constexpr int kAsksPerSilence = 3;
 constexpr absl::Duration kKeeperReplyTimeout = absl::Seconds(1);
 
 }  // namespace
@@ -35,9 +33,8 @@ absl::Status PostgresSource::StartStreaming() {
   progress_sent_ = now;
   progress_wanted_ = false;
   heard_ = now;
-  silent_since_ = now;
+  silence_.emplace(silence_timeout_, now);
   read_ended_ = now;
-  asked_ = now;
   slot_facts_read_ = absl::InfinitePast();
   Enter(Phase::kStreaming, fmt::format("streaming from {}", LsnText(start_)));
   keeper_ = std::make_unique<StandbyKeeper>(&session_mutex_, replies_->period() / 2, [this] {
@@ -49,7 +46,7 @@ absl::Status PostgresSource::StartStreaming() {
 }
 
 absl::StatusOr<CaptureBatch> PostgresSource::ReadStream(absl::Time deadline) {
-  silent_since_ += absl::Now() - read_ended_;
+  silence_->NotListened(absl::Now() - read_ended_);
   absl::StatusOr<CaptureBatch> batch = ListenUntil(deadline);
   read_ended_ = absl::Now();
   return batch;
@@ -98,8 +95,13 @@ absl::Status PostgresSource::TakeFrames(CaptureBatch* batch) {
     absl::StatusOr<Connection::Wake> wake = replication_->Wait(absl::InfinitePast());
     if (!wake.ok()) return wake.status();
     if (*wake != Connection::Wake::kReadable) break;
+    // A large message may be long on its way: the server is answered meanwhile.
+    if (replies_->NextDue() <= absl::Now()) break;
   }
-  if (bytes > 0) heard_ = silent_since_ = absl::Now();
+  if (replication_->TakeArrived()) {
+    heard_ = absl::Now();
+    silence_->Heard(heard_);
+  }
   if (streaming_->TakeReplyRequest()) {
     replies_->Requested();
     // A server that asks may be waiting to shut down: what it proved is worth a sync at once.
@@ -110,21 +112,20 @@ absl::Status PostgresSource::TakeFrames(CaptureBatch* batch) {
 }
 
 absl::Status PostgresSource::Reply(absl::Time now, absl::Duration timeout) {
-  const bool ask = now - std::max(silent_since_, asked_) >= silence_timeout_ / kAsksPerSilence;
-  if (ask) asked_ = now;
+  const bool ask = silence_->ask_due() <= now;
+  if (ask) silence_->Asked(now);
   return replication_->SendCopy(EncodeStandbyStatus(replies_->Take(now, ask)), now + timeout);
 }
 
 absl::Status PostgresSource::CheckSilence(absl::Time now) {
-  if (now - silent_since_ >= silence_timeout_) {
+  if (silence_->give_up_due() <= now) {
     return ErrorWithReason(
         absl::StatusCode::kUnavailable, reason::kSourceSilent,
         fmt::format("no sign of life from {} for {:.0f} s (silence_timeout), though it was asked "
                     "for one; it is tried again",
-                    target_.Text(), absl::ToDoubleSeconds(now - silent_since_)));
+                    target_.Text(), absl::ToDoubleSeconds(silence_->Lasted(now))));
   }
-  if (now - std::max(silent_since_, asked_) >= silence_timeout_ / kAsksPerSilence)
-    return Reply(now);
+  if (silence_->ask_due() <= now) return Reply(now);
   return absl::OkStatus();
 }
 
@@ -143,8 +144,7 @@ bool PostgresSource::FinishBatch(absl::Time now, CaptureBatch* batch) {
 
 absl::Time PostgresSource::NextWake(absl::Time deadline) const {
   absl::Time next = std::min(deadline, replies_->NextDue());
-  next = std::min(next, std::max(silent_since_, asked_) + silence_timeout_ / kAsksPerSilence);
-  next = std::min(next, silent_since_ + silence_timeout_);
+  next = std::min({next, silence_->ask_due(), silence_->give_up_due()});
   next = std::min(next, slot_facts_read_ + kSlotFactsPeriod);
   if (streaming_->proved() > checkpoint_) next = std::min(next, progress_sent_ + kProgressPeriod);
   return next;
