@@ -1,10 +1,14 @@
 // The commands that README.md and the runbook show, run as they stand there.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include "tests/testing/built_paths.h"
+#include "tests/testing/live_postgres.h"
 #include "tests/testing/process.h"
 #include "tests/testing/scratch_dir.h"
 
@@ -115,6 +119,57 @@ TEST_F(QuickstartTest, EveryCommandOfTheReadmeAndTheRunbookRuns) {
   }
   EXPECT_EQ(offline, 3);
   EXPECT_TRUE(Run("stop", "./deploy/quickstart stop", minutes(1)).ok());
+}
+
+TEST_F(QuickstartTest, OnTheUsersOwnDatabase) {
+  std::filesystem::permissions(scratch_.path(), std::filesystem::perms(0755));
+  LivePostgresOptions unfit;
+  unfit.settings = {{"wal_level", "replica"}};
+  const auto postgres = LivePostgres::Create(unfit);
+  ASSERT_TRUE(postgres.ok()) << postgres.status();
+  const std::string command = "./deploy/quickstart --postgres '" + (*postgres)->conninfo() + "'";
+  ASSERT_TRUE((*postgres)->Exec("CREATE TABLE items (id int PRIMARY KEY, name text)").ok());
+
+  // What is missing is said with the SQL that mends it, and nothing is touched.
+  const absl::Status refused = Run("unfit", command, minutes(2));
+  EXPECT_THAT(refused.ToString(), ::testing::HasSubstr("ALTER SYSTEM SET wal_level = logical"));
+  EXPECT_EQ((*postgres)->QueryValue("SELECT count(*) FROM pg_publication").value_or("?"), "0");
+
+  ASSERT_TRUE((*postgres)->Exec("ALTER SYSTEM SET wal_level = 'logical'").ok());
+  ASSERT_TRUE((*postgres)->Restart().ok());
+  auto tail = Process::Start(Shell("own", command));
+  ASSERT_TRUE(tail.ok()) << tail.status();
+  ASSERT_TRUE((*tail)->WaitForLine("Tailing your changes", minutes(2)).ok())
+      << (*tail)->Diagnostics();
+  // It tails from the newest point, so it may not have opened its stream yet: write until it shows.
+  absl::StatusOr<std::string> shown;
+  for (int id = 1; id <= 30 && !shown.ok(); ++id) {
+    ASSERT_TRUE(
+        (*postgres)->Exec("INSERT INTO items VALUES (" + std::to_string(id) + ", 'own')").ok());
+    shown = (*tail)->WaitForLine("insert.*own", seconds(2));
+  }
+  EXPECT_TRUE(shown.ok()) << (*tail)->Diagnostics();
+  (*tail)->Kill9();
+  const auto stopped = RunCommand(Shell("stop", "./deploy/quickstart stop"), minutes(1));
+  ASSERT_TRUE(stopped.ok()) << stopped.status();
+  EXPECT_THAT(*stopped, ::testing::HasSubstr("pg_drop_replication_slot('tidemark_"));
+}
+
+TEST_F(QuickstartTest, DeveloperCommandsOfTheReadme) {
+  const auto usage = RunCommand(Shell("usage", ".ci/dev help"), seconds(30));
+  ASSERT_TRUE(usage.ok()) << usage.status();
+  const std::regex shown("\\.ci/dev ([a-z]+)");
+  int verbs = 0;
+  for (auto at = std::sregex_iterator(readme_.begin(), readme_.end(), shown);
+       at != std::sregex_iterator(); ++at, ++verbs)
+    EXPECT_TRUE(std::regex_search(*usage, std::regex("\\b" + at->str(1) + "\\b"))) << at->str();
+  EXPECT_GE(verbs, 9);
+  EXPECT_TRUE(Run("down", ".ci/dev down", minutes(1)).ok());
+
+  // tests/run is what runs this test; here its set-up and one lane, as a person would start it.
+  ASSERT_THAT(readme_, ::testing::HasSubstr("\n./tests/run\n"));
+  const absl::Status lane = Run("lane", "./tests/run --only format", minutes(3));
+  EXPECT_TRUE(lane.ok()) << lane;
 }
 
 }  // namespace
