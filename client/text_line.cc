@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "absl/strings/escaping.h"
-#include "client/json_line.h"
+#include "proto/value_json.h"
 
 namespace tidemark::client {
 namespace {

@@ -5,10 +5,27 @@
 #include "absl/strings/escaping.h"
 #include "absl/time/time.h"
 #include "proto/table_name.h"
-#include "store/value_text.h"
+#include "proto/value_json.h"
 
 namespace tidemark::store {
 namespace {
+
+// `,"name":value` for each column that is not absent.
+void AppendJsonColumns(const v1::TableSchema& schema,
+                       const google::protobuf::RepeatedPtrField<v1::Value>& values,
+                       std::string* out) {
+  for (int i = 0; i < values.size() && i < schema.columns_size(); ++i) {
+    if (values[i].kind_case() != v1::Value::KIND_NOT_SET)
+      AppendJsonColumn(schema.columns(i).name(), values[i], out);
+  }
+}
+
+std::string PlainValue(const v1::Value& value) {
+  if (value.kind_case() == v1::Value::KIND_NOT_SET) return "-";
+  std::string text;
+  AppendJsonValue(value, &text);
+  return text;
+}
 
 using Values = google::protobuf::RepeatedPtrField<v1::Value>;
 

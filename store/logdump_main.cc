@@ -6,8 +6,8 @@
 #include <string>
 
 #include "proto/reason.h"
+#include "proto/value_json.h"
 #include "store/log_dump.h"
-#include "store/value_text.h"
 #include "store/verify.h"
 
 namespace {
@@ -85,13 +85,13 @@ std::string FindingLine(const Finding& finding, bool json) {
                        finding.text);
   }
   std::string text = "{\"__record\":\"finding\",\"check\":";
-  AppendJsonString(finding.check, &text);
+  tidemark::AppendJsonString(finding.check, &text);
   text += ",\"feed\":";
-  AppendJsonString(finding.feed, &text);
+  tidemark::AppendJsonString(finding.feed, &text);
   if (finding.position) text += fmt::format(",\"position\":\"{}\"", finding.position->Text());
   if (finding.sequence) text += fmt::format(",\"sequence\":{}", *finding.sequence);
   text += ",\"text\":";
-  AppendJsonString(finding.text, &text);
+  tidemark::AppendJsonString(finding.text, &text);
   return text + "}";
 }
 

@@ -5,10 +5,10 @@
 #include "client/command/report.h"
 #include "client/json_line.h"
 #include "client/text_line.h"
+#include "proto/value_json.h"
 
 namespace tidemark::command {
 
-using client::AppendJsonString;
 using client::ChangeView;
 
 std::string TailPrinter::Line(const ChangeView& change) const {

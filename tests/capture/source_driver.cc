@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "capture/source_factory.h"
 #include "proto/reason.h"
+#include "proto/value_json.h"
 #include "tests/testing/wait_until.h"
 
 namespace tidemark::capture {
@@ -24,23 +25,6 @@ std::string Row(const Values& values, const std::vector<std::string>& names) {
     text += fmt::format("{}{}={}", i == 0 ? "" : " ", names[i], ValueText(values[i]));
   }
   return text;
-}
-
-std::string OpText(v1::Op op) {
-  switch (op) {
-    case v1::OP_INSERT:
-      return "insert";
-    case v1::OP_UPDATE:
-      return "update";
-    case v1::OP_DELETE:
-      return "delete";
-    case v1::OP_TRUNCATE:
-      return "truncate";
-    case v1::OP_READ:
-      return "read";
-    default:
-      return "?";
-  }
 }
 
 }  // namespace

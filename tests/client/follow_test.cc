@@ -9,7 +9,7 @@
 
 #include "client/channel.h"
 #include "client/feed_client.h"
-#include "client/json_line.h"
+#include "proto/value_json.h"
 #include "tests/testing/guarantees.h"
 #include "tests/testing/live_postgres.h"
 #include "tests/testing/live_subscriber.h"

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "client/text_line.h"
+#include "proto/value_json.h"
 #include "tests/testing/written_records.h"
 
 namespace tidemark::client {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "client/feed_handler.h"
-#include "client/json_line.h"
 #include "proto/position.h"
+#include "proto/value_json.h"
 
 namespace tidemark::client {
 

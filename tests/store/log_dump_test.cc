@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "store/line_text.h"
-#include "store/value_text.h"
+#include "proto/value_json.h"
 #include "tests/store/store_fixture.h"
 
 namespace tidemark::store {

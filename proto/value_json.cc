@@ -1,4 +1,4 @@
-#include "store/value_text.h"
+#include "proto/value_json.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "absl/strings/escaping.h"
 
-namespace tidemark::store {
+namespace tidemark {
 namespace {
 
 template <typename Float>
@@ -18,6 +18,22 @@ void AppendFloat(Float value, std::string* out) {
     out->append(value < 0 ? "\"-Infinity\"" : "\"Infinity\"");
   } else {
     fmt::format_to(std::back_inserter(*out), "{}", value);
+  }
+}
+
+void AppendControl(unsigned char c, std::string* out) {
+  switch (c) {
+    case '\n':
+      out->append("\\n");
+      return;
+    case '\r':
+      out->append("\\r");
+      return;
+    case '\t':
+      out->append("\\t");
+      return;
+    default:
+      fmt::format_to(std::back_inserter(*out), "\\u{:04x}", c);
   }
 }
 
@@ -64,7 +80,7 @@ void AppendJsonString(std::string_view text, std::string* out) {
       out->push_back('\\');
       out->push_back(c);
     } else if (static_cast<unsigned char>(c) < 0x20) {
-      fmt::format_to(std::back_inserter(*out), "\\u{:04x}", static_cast<unsigned char>(c));
+      AppendControl(static_cast<unsigned char>(c), out);
     } else {
       out->push_back(c);
     }
@@ -81,10 +97,10 @@ void AppendJsonValue(const v1::Value& value, std::string* out) {
       out->append(value.boolean() ? "true" : "false");
       return;
     case v1::Value::kInteger:
-      fmt::format_to(std::back_inserter(*out), "{}", value.integer());
+      out->append(fmt::format_int(value.integer()).c_str());
       return;
     case v1::Value::kUnsignedInteger:
-      fmt::format_to(std::back_inserter(*out), "{}", value.unsigned_integer());
+      out->append(fmt::format_int(value.unsigned_integer()).c_str());
       return;
     case v1::Value::kFloat32:
       return AppendFloat(value.float32(), out);
@@ -113,24 +129,11 @@ void AppendJsonValue(const v1::Value& value, std::string* out) {
   }
 }
 
-void AppendJsonColumns(const v1::TableSchema& schema,
-                       const google::protobuf::RepeatedPtrField<v1::Value>& values,
-                       std::string* out) {
-  for (int i = 0; i < values.size() && i < schema.columns_size(); ++i) {
-    if (values[i].kind_case() == v1::Value::KIND_NOT_SET) continue;
-    out->push_back(',');
-    const std::string& name = schema.columns(i).name();
-    AppendJsonString(name.starts_with("__") ? "_" + name : name, out);
-    out->push_back(':');
-    AppendJsonValue(values[i], out);
-  }
+void AppendJsonColumn(std::string_view name, const v1::Value& value, std::string* out) {
+  out->push_back(',');
+  AppendJsonString(name.starts_with("__") ? "_" + std::string(name) : std::string(name), out);
+  out->push_back(':');
+  AppendJsonValue(value, out);
 }
 
-std::string PlainValue(const v1::Value& value) {
-  if (value.kind_case() == v1::Value::KIND_NOT_SET) return "-";
-  std::string text;
-  AppendJsonValue(value, &text);
-  return text;
-}
-
-}  // namespace tidemark::store
+}  // namespace tidemark
