@@ -75,7 +75,7 @@ TEST_F(LogDumpTest, PrintsChangesFlatAsJson) {
               "\",\"__seq\":0,\"__table\":\"public.t\",\"__key_change\":true,\"id\":1}",
           "{\"__op\":\"insert\",\"__pos\":\"" + second +
               "\",\"__seq\":1,\"__table\":\"public.t\",\"__key_change\":true,\"id\":9,\"name\":"
-              "\"say \\\"hi\\\"\\u000a\"}",
+              "\"say \\\"hi\\\"\\n\"}",
           "{\"__op\":\"update\",\"__pos\":\"" + second +
               "\",\"__seq\":2,\"__table\":\"public.t\",\"id\":2}"));
 }
