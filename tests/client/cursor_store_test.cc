@@ -41,6 +41,7 @@ TEST_F(CursorFileTest, IsAbsentUntilStoredThenTheNewest) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch_.path()), {}), 1);
 }
 
+// proves R34
 TEST_F(CursorFileTest, TakesNoDamageForAbsence) {
   const std::string long_cursor(CursorFile::kCursorBytesMax + 1, 'A');
   for (const std::string& content :
@@ -55,6 +56,7 @@ TEST_F(CursorFileTest, TakesNoDamageForAbsence) {
   }
 }
 
+// proves R34
 TEST_F(CursorFileTest, TakesAnUnreadableFileForAnError) {
   std::filesystem::create_directory(path_);
   const auto loaded = file_.Load();
@@ -62,6 +64,7 @@ TEST_F(CursorFileTest, TakesAnUnreadableFileForAnError) {
   EXPECT_EQ(ReasonOf(loaded.status()), reason::kCursorFileIo);
 }
 
+// proves R35
 TEST_F(CursorFileTest, KeepsTheOldCursorWhenItCannotStore) {
   ASSERT_TRUE(file_.Store("AQb1").ok());
   EXPECT_EQ(ReasonOf(file_.Store("")), reason::kCursorFileDamaged);

@@ -83,7 +83,8 @@ TEST(KillInSnapshotTest, BeginsAgainAndLosesOrDoublesNoRow) {
   }
 }
 
-// proves S47, E8: an idle source is confirmed, and what was confirmed is in the checkpoint.
+// proves S47, E8, R36: an idle source is confirmed, what was confirmed is in the checkpoint, and
+// what is written while no server runs is captured by the next one.
 TEST(IdleKillTest, WhatWasConfirmedWhileIdleIsKnownAfterAKill) {
   auto postgres = LivePostgres::Create();
   ASSERT_TRUE(postgres.ok()) << postgres.status();
@@ -103,8 +104,48 @@ TEST(IdleKillTest, WhatWasConfirmedWhileIdleIsKnownAfterAKill) {
   ASSERT_TRUE(WaitUntil([&] { return (*postgres)->QueryValue(confirmed).value_or("") == "t"; },
                         seconds(60), [&] { return tidemark.Diagnostics(); }));
   tidemark.Kill9();
+  ASSERT_TRUE((*postgres)->Exec("insert into item values (7)").ok());
   const absl::Status started = tidemark.Start();
   EXPECT_TRUE(started.ok()) << started << tidemark.Diagnostics();
+  const auto tail = tidemark.Run(
+      {"tail", "main", "--from", "earliest", "--format", "jsonl", "--max-transactions", "1"});
+  ASSERT_TRUE(tail.ok()) << tail.status();
+  EXPECT_NE(tail->out.find("\"id\":7"), std::string::npos) << tail->out << tail->err;
+}
+
+// proves R32, R31: what was captured, or is of no interest, holds neither WAL nor dead rows of the
+// catalogue at the source.
+TEST(DrainTest, LetsGoOfTheSourcesLog) {
+  auto postgres = LivePostgres::Create();
+  ASSERT_TRUE(postgres.ok()) << postgres.status();
+  ASSERT_TRUE((*postgres)
+                  ->Exec("create table item (id bigint primary key, payload text); create schema "
+                         "elsewhere; create table elsewhere.t (payload text)")
+                  .ok());
+  LiveTidemark tidemark(**postgres);
+  ASSERT_TRUE(tidemark.Start().ok());
+  const std::string slot = " from pg_replication_slots where slot_name = 'tidemark_main'";
+  const std::string xmin =
+      (*postgres)->QueryValue("select catalog_xmin::text" + slot).value_or("none");
+  for (const char* table : {"item select i,", "elsewhere.t select"}) {
+    ASSERT_TRUE((*postgres)
+                    ->Exec(fmt::format("insert into {} repeat(md5(i::text), 100) from "
+                                       "generate_series(1, 10000) i",
+                                       table))
+                    .ok());
+  }
+  ASSERT_TRUE((*postgres)->Exec("alter table elsewhere.t add column more int").ok());
+  const std::string released =
+      "select pg_current_wal_flush_lsn() - restart_lsn < 1000000 and catalog_xmin::text::bigint "
+      "> " +
+      xmin + slot;
+  // A checkpoint writes the record from which the source can tell that it needs nothing older.
+  EXPECT_TRUE(WaitUntil(
+      [&] {
+        return (*postgres)->Exec("checkpoint").ok() &&
+               (*postgres)->QueryValue(released).value_or("") == "t";
+      },
+      seconds(60), [&] { return tidemark.Diagnostics(); }));
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ class KillLoopTest : public ::testing::Test {
   MergedLines merged_;
 };
 
-// proves R05, R06, R09, R14, R24, R45, R61, S38, B161, O1, O3, O4
+// proves R05, R06, R09, R14, R24, R40, R45, R61, S38, B161, O1, O3, O4
 TEST_F(KillLoopTest, NoKillLosesRepeatsOrReordersAChange) {
   const int rounds = 60;
   std::mt19937_64 random(Seed());

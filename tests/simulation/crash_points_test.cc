@@ -110,7 +110,7 @@ class CrashPointsTest : public ::testing::TestWithParam<IngestStep> {
   std::atomic<bool> lost_ = false;
 };
 
-// proves R24, S25, S38, S51, S54, E7, E8
+// proves R24, R63, S25, S38, S51, S54, E7, E8
 TEST_P(CrashPointsTest, LoseNothingAndConfirmNothingEarly) {
   ASSERT_TRUE(server_->Start().ok());
   const auto snapshot_is_whole = [&] {

@@ -225,6 +225,7 @@ TEST_F(AppendReadTest, FeedsOfOneStoreAreApart) {
   EXPECT_THAT(*names, ElementsAre("orders", "payments"));
 }
 
+// proves R34
 TEST_F(AppendReadTest, AFeedKeepsItsEngine) {
   OpenWithLog();
   EXPECT_TRUE(absl::IsFailedPrecondition(store_->OpenFeed(kFeedName, "mysql").status()));

@@ -47,6 +47,7 @@ TEST(CursorTest, ComesBackAsThePositionThatItNames) {
 }
 
 // The form is for life: a client may hold a cursor for years.
+// proves R60, S24
 TEST(CursorTest, HasTheFormThatOlderServersGave) {
   EXPECT_EQ(Codec().Encode(kFeed, kPosition),
             "AQFmZWVkLW9uZQAAAAMAAAAAAAAAAAFrN0gAAAAAfWJtWLLiKp8pR3C9UtvY3g");

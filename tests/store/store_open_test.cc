@@ -32,6 +32,7 @@ class StoreOpenTest : public StoreFixture {
   }
 };
 
+// proves R35
 TEST_F(StoreOpenTest, MakesTheFolderAndItsParents) {
   options_.path = scratch_ / "a/b/store";
   OpenWithLog();
@@ -79,6 +80,7 @@ TEST_F(StoreOpenTest, ANewerFormatIsLeftAlone) {
   EXPECT_EQ(DetailsOf(status).at("known"), "1");
 }
 
+// proves R34
 TEST_F(StoreOpenTest, AMissingFileIsNamed) {
   OpenWithLog();
   Append({Large(110, 100'000)});

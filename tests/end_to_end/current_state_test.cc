@@ -1,0 +1,133 @@
+// The order (position, sequence) is data: it survives loading elsewhere, in any order of lines. The
+// view of deploy/sql/current_state.sql, as it stands there, gives the rows of the source.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "tests/testing/built_paths.h"
+#include "tests/testing/live_tidemark.h"
+
+namespace tidemark::testing {
+namespace {
+
+using std::chrono::seconds;
+
+// Every way in which a key gets, changes and loses its row; the last two transactions come behind a
+// truncate.
+constexpr const char* kTransactions[] = {
+    "insert into orders values (1, 'Ada', 10.50, '2026-01-05'), (2, 'Grace', 0, null)",
+    "begin; update orders set total = total + 1 where id = 1; update orders set total = total + 1 "
+    "where id = 1; update orders set customer = 'Ada L.' where id = 1; commit",
+    "update orders set id = 20 where id = 2",
+    "begin; insert into orders values (3, 'Edsger', 1, '2026-02-01'); truncate orders; insert into "
+    "orders values (4, 'Barbara', 4.00, '2026-03-01'), (5, 'Donald', 5, null), (6, 'Alan', 6, "
+    "null); commit",
+    "begin; delete from orders where id = 4; insert into orders values (4, 'Barbara L.', 4.25, "
+    "null); commit",
+    "begin; delete from orders where id = 5; update orders set id = 60, total = 6.5 where id = 6; "
+    "commit",
+};
+constexpr const char* kRows = "select id, customer, total, placed from {} order by id";
+
+class CurrentStateTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto postgres = LivePostgres::Create();
+    ASSERT_TRUE(postgres.ok()) << postgres.status();
+    postgres_ = *std::move(postgres);
+    Exec("create table orders (id bigint primary key, customer text, total numeric, placed date)");
+    tidemark_ = std::make_unique<LiveTidemark>(*postgres_);
+    const absl::Status started = tidemark_->Start();
+    ASSERT_TRUE(started.ok()) << started;
+    for (const char* transaction : kTransactions) Exec(transaction);
+    auto tail = tidemark_->Run({"tail", "main", "--from", "earliest", "--format", "jsonl",
+                                "--max-transactions", std::to_string(std::size(kTransactions))});
+    ASSERT_TRUE(tail.ok()) << tail.status();
+    ASSERT_EQ(tail->exit_code, 0) << tail->err;
+    std::istringstream lines(tail->out);
+    for (std::string line; std::getline(lines, line);) changes_.push_back(line);
+    ASSERT_THAT(changes_, ::testing::SizeIs(::testing::Ge(16u)));
+    // Lines come twice when a loader is killed; their order is whatever the loader makes of it.
+    changes_.insert(changes_.end(), changes_.begin(), changes_.begin() + 5);
+    const char* seed = std::getenv("TIDEMARK_SEED");
+    std::shuffle(changes_.begin(), changes_.end(),
+                 std::mt19937_64(seed == nullptr ? 1 : std::stoull(seed)));
+  }
+
+  void Exec(const std::string& sql) {
+    const absl::Status done = postgres_->Exec(sql);
+    ASSERT_TRUE(done.ok()) << done << "\n" << sql;
+  }
+
+  std::string View() const {
+    std::ostringstream text;
+    text << std::ifstream(SourceDir() / "deploy/sql/current_state.sql").rdbuf();
+    return text.str();
+  }
+
+  std::string RowsOf(const std::string& table) {
+    auto rows = postgres_->Query(fmt::format(fmt::runtime(kRows), table));
+    if (!rows.ok()) return rows.status().ToString();
+    std::string text;
+    for (const auto& row : rows->rows) {
+      for (const auto& value : row) text += value.value_or("NULL") + "|";
+      text += "\n";
+    }
+    return text;
+  }
+
+  std::unique_ptr<LivePostgres> postgres_;
+  std::unique_ptr<LiveTidemark> tidemark_;
+  std::vector<std::string> changes_;
+};
+
+// proves R08, R16, R18, R19, R09, A51, B005
+TEST_F(CurrentStateTest, InPostgres) {
+  Exec(
+      "create schema warehouse; create table warehouse.orders_changes (__op text, __pos text, "
+      "__seq bigint, id bigint, customer text, total numeric, placed date)");
+  for (const std::string& line : changes_) {
+    Exec(
+        "insert into warehouse.orders_changes select * from jsonb_populate_record(null::"
+        "warehouse.orders_changes, $line$" +
+        line + "$line$)");
+  }
+  Exec("set search_path = warehouse; " + View());
+  EXPECT_EQ(RowsOf("warehouse.orders_current"), RowsOf("public.orders"));
+  EXPECT_EQ(RowsOf("public.orders"), "4|Barbara L.|4.25|NULL|\n60|Alan|6.5|NULL|\n");
+}
+
+// proves R08, R16, R18
+TEST_F(CurrentStateTest, InSqlite) {
+  std::ofstream lines(tidemark_->scratch_dir() / "changes.jsonl");
+  for (const std::string& line : changes_) lines << line << "\n";
+  lines.close();
+  ProcessOptions python;
+  python.name = "sqlite";
+  python.output_dir = tidemark_->scratch_dir();
+  python.working_dir = tidemark_->scratch_dir();
+  python.argv = {"/usr/bin/python3", "-c", R"py(
+import json, sqlite3, sys
+columns = ["__op", "__pos", "__seq", "id", "customer", "total", "placed"]
+database = sqlite3.connect(":memory:")
+database.execute("create table orders_changes (%s)" % ", ".join(columns))
+for line in open("changes.jsonl"):
+    change = json.loads(line)
+    database.execute("insert into orders_changes values (?, ?, ?, ?, ?, ?, ?)", [change.get(name) for name in columns])
+database.executescript(open(sys.argv[1]).read())
+for row in database.execute("select id, customer, total, placed from orders_current order by id"):
+    print("|".join("NULL" if value is None else str(value) for value in row) + "|")
+)py",
+                 (SourceDir() / "deploy/sql/current_state.sql").string()};
+  const auto rows = RunCommand(std::move(python), seconds(30));
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(*rows, RowsOf("public.orders"));
+}
+
+}  // namespace
+}  // namespace tidemark::testing
