@@ -23,6 +23,7 @@ constexpr int kUnreadable = 3;
 
 constexpr char kFooter[] = R"(
 Nothing is ever written to the store; a server may run on it meanwhile.
+verify finds what contradicts itself. It cannot say that nothing is missing: positions have gaps by nature.
 
 Exit codes:
   0  done; verify found nothing wrong

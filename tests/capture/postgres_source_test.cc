@@ -279,6 +279,26 @@ TEST_F(PostgresSourceTest, UnwantedTablesOfThePublicationCountButAreNotKept) {  
   EXPECT_EQ(driver.transactions.size(), 1u);
 }
 
+// proves R23: the publication in force when a commit was written decides what is counted; changing it
+// begins no new generation.
+TEST_F(PostgresSourceTest, APublicationChangedByHandRenumbersFromThereOn) {
+  ExecEach({"CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)",
+            "CREATE PUBLICATION tidemark_shop FOR TABLE a, b"});
+  SourceDriver driver(FeedOf(*postgres_, {"public.b"}));
+  ASSERT_TRUE(driver.ReadUntilWhole());
+  Exec("BEGIN; INSERT INTO a VALUES (1); INSERT INTO b VALUES (1); COMMIT");
+  Exec("ALTER PUBLICATION tidemark_shop DROP TABLE a");
+  Exec("BEGIN; INSERT INTO a VALUES (2); INSERT INTO b VALUES (2); COMMIT");
+  ASSERT_TRUE(driver.ReadUntilTransactions(2));
+  ASSERT_EQ(driver.transactions[0].changes.size(), 1u);
+  EXPECT_EQ(driver.transactions[0].changes[0].sequence, 1u);
+  ASSERT_EQ(driver.transactions[1].changes.size(), 1u);
+  EXPECT_EQ(driver.transactions[1].changes[0].sequence, 0u);
+  EXPECT_EQ(driver.transactions[0].position.generation(),
+            driver.transactions[1].position.generation());
+  EXPECT_LT(driver.transactions[0].position, driver.transactions[1].position);
+}
+
 TEST_F(PostgresSourceTest, RowsOffGoIntoTheLog) {
   ExecEach({"CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)",
             "INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (2)"});

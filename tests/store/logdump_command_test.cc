@@ -15,6 +15,7 @@ namespace tidemark::store {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class LogdumpCommandTest : public StoreFixture {
@@ -84,6 +85,13 @@ TEST_F(LogdumpCommandTest, ExitsWith2OnAWrongCommandLine) {
   const Result help = Run({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, HasSubstr("Exit codes:"));
+}
+
+// proves R64
+TEST_F(LogdumpCommandTest, DoesNotClaimThatNothingIsMissing) {
+  EXPECT_THAT(Run({"--help"}).out, HasSubstr("cannot say that nothing is missing"));
+  MakeStore();
+  EXPECT_THAT(Run({"verify", options_.path}).out, Not(HasSubstr("missing")));
 }
 
 TEST_F(LogdumpCommandTest, ExitsWith3WhereThereIsNoStore) {
