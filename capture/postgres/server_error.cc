@@ -39,7 +39,9 @@ Meaning OfConnecting(std::string_view text) {
             "let the role log in, and add a line for it to pg_hba.conf (a logical replication "
             "session matches the line of its database); it is tried again"};
   }
-  if (Holds(text, "must be superuser or replication role")) {
+  // The second since PostgreSQL 16.
+  if (Holds(text, "must be superuser or replication role") ||
+      Holds(text, "permission denied to start WAL sender")) {
     return {absl::StatusCode::kPermissionDenied, reason::kSourcePrivilege,
             "ALTER ROLE with REPLICATION"};
   }

@@ -120,6 +120,7 @@ TEST(ServerErrorTest, EveryErrorHasItsReason) {  // proves R54, S60
             false},
            {"", "FATAL:  must be superuser or replication role to start walsender",
             reason::kSourcePrivilege, false},
+           {"", "FATAL:  permission denied to start WAL sender", reason::kSourcePrivilege, false},
            {"42501", "permission denied for table t", reason::kSourcePrivilege, false},
            {"55006", "replication slot \"s\" is active for PID 7", reason::kSlotActive, true},
            {"42704", "replication slot \"s\" does not exist", reason::kSlotMissing, false},
