@@ -60,6 +60,9 @@ class TransactionBuilder {
   // absent value of `new_row` is the old key's.
   void AddKeyChange(uint64_t schema_id, std::string_view old_key, std::string_view old_row,
                     std::string_view new_row);
+  // A table gets another schema inside the transaction: the next change begins a run, so that no
+  // run holds two schemas of one table.
+  void CutRun() { CloseRun(); }
   // Changes that the source decoded and that are not captured: they count, and are not kept.
   void SkipChanges(uint64_t changes) { next_sequence_ += changes; }
 

@@ -41,7 +41,7 @@ absl::Status Delivery::Take(const v1::SubscribeResponse& record) {
     case v1::SubscribeResponse::kGap:
       return handler_.OnGap(record.gap());
     case v1::SubscribeResponse::kSchemaChange:
-      return handler_.OnSchemaChange(record.schema_change());
+      return TakeSchemaChange(record.schema_change());
     case v1::SubscribeResponse::kClosing:
       return TakeClosing(record.closing());
     case v1::SubscribeResponse::RECORD_NOT_SET:
@@ -66,6 +66,7 @@ absl::Status Delivery::BeginBootstrap() {
   handed_over_in_bootstrap_ = false;
   last_position_.clear();
   open_position_.clear();
+  schema_change_place_ = {};
   return again ? handler_.OnRowsAgain() : absl::OkStatus();
 }
 
@@ -73,6 +74,14 @@ absl::Status Delivery::TakeSchema(const v1::TableSchema& schema) {
   if (assembler_.FindSchema(schema.schema_id()) != nullptr) return absl::OkStatus();
   assembler_.AddSchema(schema);
   return handler_.OnSchema(schema);
+}
+
+absl::Status Delivery::TakeSchemaChange(const v1::SchemaChange& change) {
+  // A stream that broke inside a transaction says it again.
+  const std::pair<std::string, uint64_t> place(change.position(), change.sequence());
+  if (place <= schema_change_place_) return absl::OkStatus();
+  schema_change_place_ = place;
+  return handler_.OnSchemaChange(change);
 }
 
 absl::Status Delivery::TakeBatch(const v1::Batch& batch) {

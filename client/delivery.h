@@ -40,6 +40,7 @@ class Delivery {
   absl::Status TakeOpened(const v1::Opened& opened);
   absl::Status BeginBootstrap();
   absl::Status TakeSchema(const v1::TableSchema& schema);
+  absl::Status TakeSchemaChange(const v1::SchemaChange& change);
   absl::Status TakeBatch(const v1::Batch& batch);
   absl::Status TakeTransaction(const v1::Transaction& part);
   absl::Status BeginTransaction(const v1::Transaction& part);
@@ -59,6 +60,8 @@ class Delivery {
   std::string last_position_;   // of the last finished transaction
   std::string open_position_;   // of the transaction that is handed over in part; else empty
   uint64_t next_sequence_ = 0;  // in it: the changes before were handed over
+  // (position, sequence) of the newest change of schema that was handed over.
+  std::pair<std::string, uint64_t> schema_change_place_;
   bool handed_over_in_bootstrap_ = false;
 
   // What this stream is at.

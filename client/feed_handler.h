@@ -59,6 +59,7 @@ class FeedHandler {
   virtual absl::Status OnProgress(const v1::Progress& /*progress*/) { return absl::OkStatus(); }
   // Changes may be missing here.
   virtual absl::Status OnGap(const v1::Gap& /*gap*/) { return absl::OkStatus(); }
+  // What comes from here on has another schema; may come between two changes of a transaction.
   virtual absl::Status OnSchemaChange(const v1::SchemaChange& /*change*/) {
     return absl::OkStatus();
   }

@@ -1,12 +1,31 @@
 #include "server/log_pager.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "server/limits.h"
 #include "server/transaction_writer.h"
+#include "server/wire_fields.h"
+#include "tidemark/v1/change.pb.h"
 
 namespace tidemark {
+namespace {
+
+// `run` is a serialized v1::Run, whose first field is the packed list of its schemas.
+bool NamesSchema(std::string_view run, uint64_t schema_id) {
+  WireFields fields(run);
+  WireField field;
+  if (!fields.Next(&field) || field.number != v1::Run::kSchemaIdsFieldNumber) return false;
+  for (; field.bytes.size() >= sizeof(uint64_t); field.bytes.remove_prefix(sizeof(uint64_t))) {
+    uint64_t id = 0;
+    std::memcpy(&id, field.bytes.data(), sizeof id);
+    if (id == schema_id) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 LogPager::LogPager(const store::FeedStore& store, RunFilter& filter, const Position& after,
                    Options options)
@@ -28,6 +47,28 @@ absl::StatusOr<bool> LogPager::Read(store::StoredRun* run) {
   // What lies behind the bound is not there; the bound never moves.
   past_bound_ = options_.until && run->position > *options_.until;
   return !past_bound_;
+}
+
+absl::Status LogPager::CutAtSteps(const store::StoredRun& run, LogPage* page) {
+  if (run.first_of_transaction) {
+    const auto steps = store_.SchemaTransitions(upto_, run.position);
+    steps_.assign(steps.begin(), steps.end());
+  }
+  // A run ends where a table in it gets another schema; in one that was written before this was so,
+  // the schema is announced too early rather than too late.
+  while (!steps_.empty() && (steps_.front().sequence <= run.first_sequence ||
+                             NamesSchema(run.bytes, steps_.front().after))) {
+    const store::SchemaTransition step = steps_.front();
+    steps_.pop_front();
+    auto wanted = filter_.WantsSchema(step.after);
+    if (!wanted.ok()) return wanted.status();
+    if (!*wanted) continue;
+    if (!run.first_of_transaction) ClosePart(run, page, false);
+    heads_bytes_ += page->batch.size();
+    page->heads.push_back({std::exchange(page->batch, {}), std::exchange(page->schema_ids, {}),
+                           std::exchange(page->transactions, 0), step});
+  }
+  return absl::OkStatus();
 }
 
 absl::Status LogPager::AddRun(const store::StoredRun& run) {
@@ -70,9 +111,11 @@ void LogPager::ClosePart(const store::StoredRun& run, LogPage* page, bool last) 
 
 absl::StatusOr<LogPage> LogPager::Next(size_t bytes_target) {
   LogPage page;
+  heads_bytes_ = 0;
   size_t read_bytes = 0;
   store::StoredRun run;
-  while (page.batch.size() < bytes_target && read_bytes < limits::delivery_slice_bytes_max) {
+  while (heads_bytes_ + page.batch.size() < bytes_target &&
+         read_bytes < limits::delivery_slice_bytes_max) {
     auto found = Read(&run);
     if (!found.ok()) return found.status();
     if (!*found) {
@@ -91,6 +134,9 @@ absl::StatusOr<LogPage> LogPager::Next(size_t bytes_target) {
       }
     }
     read_bytes += run.bytes.size();
+    if (options_.shows_schema_changes) {
+      if (const auto status = CutAtSteps(run, &page); !status.ok()) return status;
+    }
     if (const auto status = AddRun(run); !status.ok()) return status;
     const bool full =
         runs_.size() >= options_.part_bytes || read_bytes >= limits::delivery_slice_bytes_max;

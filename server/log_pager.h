@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,12 +18,22 @@
 
 namespace tidemark {
 
+// What comes before a change of schema: `transactions` fields of v1::Batch, and then the change.
+struct LogPageHead {
+  std::string batch;
+  std::vector<uint64_t> schema_ids;
+  uint64_t transactions = 0;
+  store::SchemaTransition step;
+};
+
 struct LogPage {
+  // With Options::shows_schema_changes: each stands before what follows it; then comes `batch`.
+  std::vector<LogPageHead> heads;
   // `transactions` fields of v1::Batch.
   std::string batch;
   // Schemas that the batch uses, in order of first use.
   std::vector<uint64_t> schema_ids;
-  // Transactions of which the batch holds the last part.
+  // Transactions of which the batch holds the last part (the heads have their own).
   uint64_t transactions = 0;
   // Everything at or before it was delivered or filtered out, by this page or before it.
   Position upto;
@@ -30,6 +41,8 @@ struct LogPage {
   bool inside = false;
   // Nothing was left behind the page when it was read (or nothing up to the bound).
   bool at_end = false;
+
+  bool empty() const { return heads.empty() && batch.empty(); }
 };
 
 // Where a page stopped inside a transaction.
@@ -49,6 +62,8 @@ class LogPager {
     std::optional<Position> until;
     // A transaction is cut into parts of this size, if it is larger.
     size_t part_bytes = limits::message_bytes_target;
+    // The page is cut wherever the schema of a wanted table changes.
+    bool shows_schema_changes = false;
   };
 
   LogPager(const store::FeedStore& store, RunFilter& filter, const Position& after,
@@ -71,6 +86,7 @@ class LogPager {
 
  private:
   absl::StatusOr<bool> Read(store::StoredRun* run);
+  absl::Status CutAtSteps(const store::StoredRun& run, LogPage* page);
   absl::Status AddRun(const store::StoredRun& run);
   void ClosePart(const store::StoredRun& run, LogPage* page, bool last);
 
@@ -81,6 +97,9 @@ class LogPager {
   Position upto_;
   std::optional<InsidePosition> inside_;
   bool past_bound_ = false;
+  // Changes of schema in the transaction that is being read, which were not shown yet.
+  std::deque<store::SchemaTransition> steps_;
+  size_t heads_bytes_ = 0;
 
   // The part of a transaction that is being collected.
   std::string runs_;

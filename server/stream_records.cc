@@ -1,6 +1,7 @@
 #include "server/stream_records.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "proto/reason.h"
 #include "server/limits.h"
@@ -23,6 +24,17 @@ v1::SubscribeResponse OpenedRecord(const Feed& feed, const StreamPromise& promis
       ToDuration(std::max(limits::longest_silence_periods * promise.progress_period,
                           absl::Milliseconds(limits::longest_silence_min_ms)));
   opened->set_server_version(promise.server_version);
+  return record;
+}
+
+v1::SubscribeResponse SchemaChangeRecord(const store::SchemaTransition& step,
+                                         v1::TableSchema after) {
+  v1::SubscribeResponse record;
+  v1::SchemaChange* change = record.mutable_schema_change();
+  change->set_position(step.position.Text());
+  change->set_sequence(step.sequence);
+  *change->mutable_after() = std::move(after);
+  change->set_before_schema_id(step.before);
   return record;
 }
 

@@ -27,6 +27,9 @@ struct StreamPromise {
 
 v1::SubscribeResponse OpenedRecord(const Feed& feed, const StreamPromise& promise);
 
+v1::SubscribeResponse SchemaChangeRecord(const store::SchemaTransition& step,
+                                         v1::TableSchema after);
+
 // The end of the rows of a bootstrap at `boundary`.
 v1::SubscribeResponse RowsEndRecord(const Feed& feed, const Position& boundary);
 

@@ -121,6 +121,7 @@ absl::Status SubscriptionReactor::OpenAt(absl::Time now) {
     LogPager::Options options;
     options.until = start_.boundary;
     options.part_bytes = part_bytes();
+    options.shows_schema_changes = true;
     log_below_rows_ = std::make_unique<LogPager>(store, *rowless_filter_,
                                                  *start_.log_below_rows_from, std::move(options));
   }
@@ -259,16 +260,37 @@ absl::Status SubscriptionReactor::ReadRows(absl::Time now) {
   return absl::OkStatus();
 }
 
+absl::Status SubscriptionReactor::PushPage(LogPage page) {
+  for (LogPageHead& head : page.heads) {
+    if (!head.batch.empty()) {
+      if (auto status = Announce(head.schema_ids); !status.ok()) return status;
+      Push(BatchMessage(std::move(head.batch), head.transactions));
+    }
+    if (auto status = PushSchemaChange(head.step); !status.ok()) return status;
+  }
+  if (page.batch.empty()) return absl::OkStatus();
+  if (auto status = Announce(page.schema_ids); !status.ok()) return status;
+  Push(BatchMessage(std::move(page.batch), page.transactions));
+  return absl::OkStatus();
+}
+
+absl::Status SubscriptionReactor::PushSchemaChange(const store::SchemaTransition& step) {
+  // Both, so that a client which has seen neither can tell what changed.
+  if (auto status = Announce({step.before}); !status.ok()) return status;
+  auto after = plan_->feed->store().Schema(step.after);
+  if (!after.ok()) return after.status();
+  Push(RecordMessage(SchemaChangeRecord(step, *after)));
+  return Announce({step.after});
+}
+
 absl::Status SubscriptionReactor::ReadLogBelowRows(absl::Time now) {
   auto page = log_below_rows_->Next(page_bytes());
   if (!page.ok()) return page.status();
-  const bool sent = !page->batch.empty();
-  if (sent) {
-    if (auto status = Announce(page->schema_ids); !status.ok()) return status;
-    Push(BatchMessage(std::move(page->batch), page->transactions));
-  }
-  subscription_->LogBelowRowsRead(page->at_end, sent, now);
-  if (page->at_end) log_below_rows_.reset();
+  const bool at_end = page->at_end;
+  const bool sent = !page->empty();
+  if (auto status = PushPage(*std::move(page)); !status.ok()) return status;
+  subscription_->LogBelowRowsRead(at_end, sent, now);
+  if (at_end) log_below_rows_.reset();
   return absl::OkStatus();
 }
 
@@ -298,19 +320,19 @@ absl::Status SubscriptionReactor::ReadLog(absl::Time now) {
     LogPager::Options options;
     options.cursor_of = [&feed](const Position& position) { return feed.Cursor(position); };
     options.part_bytes = part_bytes();
+    options.shows_schema_changes = true;
     log_ = std::make_unique<LogPager>(feed.store(), plan_->filter, boundary, std::move(options));
   }
   const Position head = feed.tail().head();
   auto page = log_->Next(page_bytes());
   if (!page.ok()) return page.status();
-  const bool sent = !page->batch.empty();
+  const bool sent = !page->empty();
+  const bool at_end = page->at_end;
+  const Position upto = page->upto;
   behind_bytes_ += page->batch.size();
-  if (sent) {
-    if (auto status = Announce(page->schema_ids); !status.ok()) return status;
-    Push(BatchMessage(std::move(page->batch), page->transactions));
-  }
-  subscription_->LogRead(page->upto, page->at_end ? std::optional(head) : std::nullopt, sent, now);
-  if (page->at_end) {
+  if (auto status = PushPage(*std::move(page)); !status.ok()) return status;
+  subscription_->LogRead(upto, at_end ? std::optional(head) : std::nullopt, sent, now);
+  if (at_end) {
     log_.reset();
     Follow(true);
   } else if (behind_bytes_ > limits::ring_bytes_max) {
@@ -348,6 +370,11 @@ absl::StatusOr<bool> SubscriptionReactor::TakeTail(absl::Time now) {
       return tail.Wait(taken.upto, shared_from_this());
     case TailTaken::Kind::kSpans:
       break;
+  }
+  // What is shared is not cut: where a schema changes, each stream reads the log for itself.
+  if (!plan_->feed->store().SchemaTransitions(*subscription_->boundary(), taken.upto).empty()) {
+    subscription_->TailInStore(taken.upto);
+    return false;
   }
   auto sent = SendSpans(taken.spans);
   if (!sent.ok()) return sent;

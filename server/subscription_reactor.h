@@ -78,6 +78,8 @@ class SubscriptionReactor final : public grpc::ServerWriteReactor<grpc::ByteBuff
   absl::StatusOr<bool> SendSpans(const std::vector<TailSpan>& spans);
   void SendProgress(absl::Time now);
   void SendClosing();
+  absl::Status PushPage(LogPage page);
+  absl::Status PushSchemaChange(const store::SchemaTransition& step);
   // Sends the schemas that the client was not told yet.
   absl::Status Announce(const std::vector<uint64_t>& schema_ids);
   void Follow(bool follow);

@@ -16,6 +16,7 @@
 #include "proto/position.h"
 #include "store/log_reader.h"
 #include "store/rows_reader.h"
+#include "store/schema_transition.h"
 #include "tidemark/v1/change.pb.h"
 #include "tidemark/v1/stored.pb.h"
 
@@ -101,6 +102,10 @@ class FeedStore {
   virtual absl::StatusOr<v1::TableSchema> Schema(uint64_t schema_id) const = 0;
   // Newest schema of each table that the feed has or had, by name.
   virtual std::vector<v1::TableSchema> CurrentSchemas() const = 0;
+  // Changes of schema behind `after`, at or before `upto`, in order of (position, sequence). The
+  // first schema of a table is none. From memory.
+  virtual std::vector<SchemaTransition> SchemaTransitions(const Position& after,
+                                                          const Position& upto) const = 0;
   // Whether rows of the table are kept.
   virtual bool KeepsRows(const v1::TableSchema& schema) const = 0;
 

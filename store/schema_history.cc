@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "proto/schema_id.h"
@@ -16,6 +17,14 @@ std::string TableOf(const v1::TableSchema& schema) {
   table.append(schema.table_name());
   table.push_back('\0');
   return table;
+}
+
+// `where`: position | sequence.
+SchemaTransition StepOf(std::string_view where, uint64_t before, std::string_view after) {
+  return {.position = *Position::FromBytes(where.substr(0, Position::kBytes)),
+          .sequence = ReadBig64(where.data() + Position::kBytes),
+          .before = before,
+          .after = ReadBig64(after.data())};
 }
 
 absl::Status UnknownSchema(const Position& position) {
@@ -49,12 +58,17 @@ absl::Status SchemaHistory::Open() {
       return database_.Damaged("an entry of the schema history is unreadable");
     }
     const std::string table(key.substr(prefix.size() + 1, key.size() - prefix.size() - 1 - tail));
-    in_force_[table] = ReadBig64(value.data());
-    if (!known_.contains(in_force_[table])) {
+    const SchemaTransition step = StepOf(key.substr(key.size() - tail), in_force_[table], value);
+    in_force_[table] = step.after;
+    if (!known_.contains(step.after)) {
       return database_.Damaged("the schema history names a schema that is not there");
     }
+    if (step.before != 0) steps_.push_back(step);
     first_.erase(table);
   }
+  std::sort(steps_.begin(), steps_.end(), [](const SchemaTransition& a, const SchemaTransition& b) {
+    return std::tie(a.position, a.sequence) < std::tie(b.position, b.sequence);
+  });
   return database_.Error(at->status(), "read the schemas");
 }
 
@@ -63,7 +77,9 @@ void SchemaHistory::Clear() {
   known_.clear();
   in_force_.clear();
   first_.clear();
+  steps_.clear();
   staged_.clear();
+  staged_steps_.clear();
 }
 
 absl::Status SchemaHistory::Learn(const std::vector<v1::TableSchema>& schemas,
@@ -131,18 +147,20 @@ void SchemaHistory::StageStep(const Position& position, uint64_t sequence, uint6
              SchemaHistoryKey(feed_, known.schema.schema_name(), known.schema.table_name(),
                               position, sequence),
              value);
+  const uint64_t before = InForceOf(known.table);
+  if (before != 0) staged_steps_.push_back({position, sequence, before, schema_id});
   staged_[known.table] = schema_id;
+}
+
+uint64_t SchemaHistory::InForceOf(const std::string& table) const {
+  if (const auto staged = staged_.find(table); staged != staged_.end()) return staged->second;
+  const auto in_force = in_force_.find(table);
+  return in_force == in_force_.end() ? 0 : in_force->second;
 }
 
 bool SchemaHistory::InForce(uint64_t schema_id) const {
   const auto known = known_.find(schema_id);
-  if (known == known_.end()) return false;
-  const std::string& table = known->second->table;
-  if (const auto staged = staged_.find(table); staged != staged_.end()) {
-    return staged->second == schema_id;
-  }
-  const auto in_force = in_force_.find(table);
-  return in_force != in_force_.end() && in_force->second == schema_id;
+  return known != known_.end() && InForceOf(known->second->table) == schema_id;
 }
 
 void SchemaHistory::Keep() {
@@ -153,9 +171,25 @@ void SchemaHistory::Keep() {
     first_.erase(table);
   }
   staged_.clear();
+  // Positions only rise, and so do the sequences within a transaction.
+  steps_.insert(steps_.end(), staged_steps_.begin(), staged_steps_.end());
+  staged_steps_.clear();
 }
 
-void SchemaHistory::Drop() { staged_.clear(); }
+void SchemaHistory::Drop() {
+  staged_.clear();
+  staged_steps_.clear();
+}
+
+std::vector<SchemaTransition> SchemaHistory::Steps(const Position& after,
+                                                   const Position& upto) const {
+  std::lock_guard lock(mutex_);
+  const auto behind = [](const Position& position, const SchemaTransition& step) {
+    return position < step.position;
+  };
+  const auto first = std::upper_bound(steps_.begin(), steps_.end(), after, behind);
+  return {first, std::upper_bound(first, steps_.end(), upto, behind)};
+}
 
 TableOfSchema SchemaHistory::Tables() const {
   return [this](uint64_t id) -> std::optional<std::string_view> {

@@ -18,6 +18,7 @@
 #include "rocksdb/write_batch.h"
 #include "store/database.h"
 #include "store/key_format.h"
+#include "store/schema_transition.h"
 #include "store/schema_use.h"
 #include "tidemark/v1/change.pb.h"
 
@@ -53,6 +54,8 @@ class SchemaHistory {
   absl::StatusOr<v1::TableSchema> Schema(uint64_t schema_id) const;
   // By name of the table.
   std::vector<v1::TableSchema> Current() const;
+  // Those behind `after`, at or before `upto`, in order.
+  std::vector<SchemaTransition> Steps(const Position& after, const Position& upto) const;
   // Whether any schema that the feed has or had is such.
   bool Any(const std::function<bool(const v1::TableSchema&)>& such) const;
 
@@ -62,7 +65,8 @@ class SchemaHistory {
     // schema name | 0x00 | table name | 0x00
     std::string table;
   };
-  // Whether it is the schema in force of its table, what is staged included.
+  // The schema in force of a table, what is staged included; 0 when it has none.
+  uint64_t InForceOf(const std::string& table) const;
   bool InForce(uint64_t schema_id) const;
   void StageStep(const Position& position, uint64_t sequence, uint64_t schema_id,
                  rocksdb::WriteBatch* batch);
@@ -75,8 +79,11 @@ class SchemaHistory {
   absl::flat_hash_map<std::string, uint64_t> in_force_;
   // Newest learned schema of tables without one in force.
   absl::flat_hash_map<std::string, uint64_t> first_;
+  // In order of (position, sequence).
+  std::vector<SchemaTransition> steps_;
   // Writer's thread only.
   absl::flat_hash_map<std::string, uint64_t> staged_;
+  std::vector<SchemaTransition> staged_steps_;
 };
 
 }  // namespace tidemark::store

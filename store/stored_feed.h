@@ -58,6 +58,10 @@ class StoredFeed final : public FeedStore {
     return schemas_.Schema(schema_id);
   }
   std::vector<v1::TableSchema> CurrentSchemas() const override { return schemas_.Current(); }
+  std::vector<SchemaTransition> SchemaTransitions(const Position& after,
+                                                  const Position& upto) const override {
+    return schemas_.Steps(after, upto);
+  }
   bool KeepsRows(const v1::TableSchema& schema) const override;
 
   absl::StatusOr<std::unique_ptr<LogReader>> NewLogReader(const Position& after) const override;

@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "capture/postgres/publication.h"
+#include "capture/postgres/server_facts.h"
 #include "capture/postgres/table_catalog.h"
 #include "proto/schema_id.h"
 
@@ -123,7 +124,12 @@ absl::StatusOr<const Relation*> RelationCache::Put(const RelationMessage& messag
 }
 
 absl::StatusOr<const Relation*> RelationCache::ReadAgain(uint32_t oid, Connection* catalog) {
-  return Keep(relations_.at(oid)->description, catalog);
+  // Before the types are read.
+  absl::StatusOr<Lsn> read_at = ReadFlushed(catalog, absl::Now() + kCatalogTimeout);
+  if (!read_at.ok()) return read_at.status();
+  absl::StatusOr<const Relation*> kept = Keep(relations_.at(oid)->description, catalog);
+  if (kept.ok()) relations_.at(oid)->types_read_at = *read_at;
+  return kept;
 }
 
 const Relation* RelationCache::Find(uint32_t oid) const {

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "capture/postgres/connection.h"
+#include "capture/postgres/lsn.h"
 #include "capture/postgres/pgoutput_decoder.h"
 #include "capture/postgres/row_encoder.h"
 #include "capture/postgres/type_catalog.h"
@@ -46,6 +47,9 @@ struct Relation {
   RelationDescription description;
   v1::TableSchema schema;
   RowShape shape;
+  // What the catalog said of the types holds for commits before it, unless they were changed since;
+  // 0: not known. Set by ReadAgain.
+  Lsn types_read_at = 0;
 };
 
 // Order of the key: of the index where the catalog still agrees with what the stream says, else of

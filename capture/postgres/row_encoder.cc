@@ -73,7 +73,12 @@ absl::Status RowEncoder::AppendColumn(const RowShape& shape, size_t column,
       AppendAbsent(tag, out);
       return absl::OkStatus();
     case ColumnKind::kText: {
+      const size_t size = out->size();
       absl::Status status = EncodeText(*shape.types[column], value.bytes, tag, out);
+      if (!status.ok() && composite_text_allowed_ && HoldsComposite(*shape.types[column])) {
+        out->resize(size);
+        status = EncodeText(ValueType(), value.bytes, tag, out);
+      }
       return status.ok() ? status : InColumn(shape, column, status);
     }
     case ColumnKind::kBinary:

@@ -53,6 +53,11 @@ class RowEncoder {
   absl::Status AddCopyLine(const RowShape& shape, std::string_view line,
                            TransactionBuilder* builder);
 
+  // A composite that does not read under the attributes that its type has in the catalog was
+  // written when it had others. From now on, until it is set back, its column is encoded as the
+  // text that the source prints.
+  void AllowCompositeText(bool allow) { composite_text_allowed_ = allow; }
+
   // How many sequence numbers AddUpdate would take: 2 for a change of key, else 1.
   static uint64_t ChangesOf(const RowShape& shape, const UpdateMessage& update);
 
@@ -63,6 +68,7 @@ class RowEncoder {
   absl::Status EncodeAfter(const RowShape& shape, const UpdateMessage& update);
   absl::Status EncodeKey(const RowShape& shape, Tuple old_row);
 
+  bool composite_text_allowed_ = false;
   std::string after_;
   std::string before_;
   std::string key_;

@@ -36,6 +36,15 @@ absl::StatusOr<ServerFacts> ReadServerFacts(Connection* replication, Connection*
   return facts;
 }
 
+absl::StatusOr<Lsn> ReadFlushed(Connection* sql, absl::Time deadline) {
+  absl::StatusOr<ResultRows> rows = sql->Query(
+      "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()"
+      " ELSE pg_current_wal_flush_lsn() END",
+      "reading how far the log is flushed", deadline);
+  if (!rows.ok()) return rows.status();
+  return ParseLsn(rows->Text(0, 0));
+}
+
 absl::Status CheckServer(const ServerFacts& facts) {
   if (facts.version < kServerVersionMin) {
     return ErrorWithReason(absl::StatusCode::kFailedPrecondition, reason::kSourceVersion,

@@ -31,6 +31,9 @@ struct ServerFacts {
 absl::StatusOr<ServerFacts> ReadServerFacts(Connection* replication, Connection* sql,
                                             absl::Time deadline);
 
+// How far the log is flushed (on a standby: replayed) now.
+absl::StatusOr<Lsn> ReadFlushed(Connection* sql, absl::Time deadline);
+
 // Whether capture works there at all: SOURCE_VERSION_UNSUPPORTED, SOURCE_SETTING. Pure.
 absl::Status CheckServer(const ServerFacts& facts);
 

@@ -59,22 +59,25 @@ absl::Status Streaming::OnMessage(const PgoutputMessage& message,
           [&](const CommitMessage& commit) { return OnCommit(commit, events); },
           [&](const RelationMessage& relation) { return OnRelation(relation, events); },
           [&](const InsertMessage& insert) {
-            return OnRow(insert.relation, OneChange, [&](const RowShape& shape) {
-              return encoder_.AddInsert(shape, insert, &builder_);
-            });
+            return OnRow(
+                insert.relation, OneChange,
+                [&](const RowShape& shape) { return encoder_.AddInsert(shape, insert, &builder_); },
+                events);
           },
           [&](const UpdateMessage& update) {
             return OnRow(
                 update.relation,
                 [&](const RowShape& shape) { return RowEncoder::ChangesOf(shape, update); },
-                [&](const RowShape& shape) {
-                  return encoder_.AddUpdate(shape, update, &builder_);
-                });
+                [&](const RowShape& shape) { return encoder_.AddUpdate(shape, update, &builder_); },
+                events);
           },
           [&](const DeleteMessage& removal) {
-            return OnRow(removal.relation, OneChange, [&](const RowShape& shape) {
-              return encoder_.AddDelete(shape, removal, &builder_);
-            });
+            return OnRow(
+                removal.relation, OneChange,
+                [&](const RowShape& shape) {
+                  return encoder_.AddDelete(shape, removal, &builder_);
+                },
+                events);
           },
           [&](const TruncateMessage& truncate) { return OnTruncate(truncate); },
           // Types are read from the catalog; where a change was replicated from, and
@@ -95,6 +98,7 @@ absl::Status Streaming::OnMessage(const PgoutputMessage& message,
 absl::Status Streaming::OnBegin(const BeginMessage& begin) {
   in_transaction_ = true;
   xid_ = begin.xid;
+  commit_lsn_ = begin.commit_lsn;
   handle_ = 0;
   builder_.Begin();
   return absl::OkStatus();
@@ -135,10 +139,19 @@ absl::Status Streaming::OnRelation(const RelationMessage& message,
   last_relation_ = nullptr;
   absl::StatusOr<Connection*> catalog = catalog_();
   if (!catalog.ok()) return catalog.status();
+  const Relation* known = relations_.Find(message.oid);
+  const uint64_t before = known == nullptr ? 0 : known->schema.schema_id();
   absl::StatusOr<const Relation*> relation = relations_.Put(message, *catalog);
   if (!relation.ok()) return relation.status();
-  if ((*relation)->captured) events->push_back(SchemaSeen{(*relation)->schema});
+  Announce(**relation, before, events);
   return absl::OkStatus();
+}
+
+void Streaming::Announce(const Relation& relation, uint64_t schema_before,
+                         std::vector<SourceEvent>* events) {
+  if (!relation.captured) return;
+  events->push_back(SchemaSeen{relation.schema});
+  if (schema_before != 0 && schema_before != relation.schema.schema_id()) builder_.CutRun();
 }
 
 absl::StatusOr<const Relation*> Streaming::Known(uint32_t oid) {
@@ -150,22 +163,40 @@ absl::StatusOr<const Relation*> Streaming::Known(uint32_t oid) {
 }
 
 absl::Status Streaming::OnRow(uint32_t oid, const std::function<uint64_t(const RowShape&)>& skipped,
-                              const std::function<absl::Status(const RowShape&)>& add) {
+                              const std::function<absl::Status(const RowShape&)>& add,
+                              std::vector<SourceEvent>* events) {
   absl::StatusOr<const Relation*> relation = Known(oid);
   if (!relation.ok()) return relation.status();
   if (!(*relation)->captured) {
     builder_.SkipChanges(skipped((*relation)->shape));
     return absl::OkStatus();
   }
-  absl::Status added = add((*relation)->shape);
-  if (added.ok()) return added;
-  // Nothing was added. A type may have changed without a word; the same error again is one.
-  absl::StatusOr<Connection*> catalog = catalog_();
-  if (!catalog.ok()) return catalog.status();
-  last_relation_ = nullptr;
-  relation = relations_.ReadAgain(oid, *catalog);
-  if (!relation.ok()) return relation.status();
-  return add((*relation)->shape);
+  const absl::Status added = add((*relation)->shape);
+  return added.ok() ? added : AddUnderOtherTypes(**relation, add, events);
+}
+
+absl::Status Streaming::AddUnderOtherTypes(const Relation& relation,
+                                           const std::function<absl::Status(const RowShape&)>& add,
+                                           std::vector<SourceEvent>* events) {
+  // Nothing was added. A type may have changed without a word. What was read when the commit was in
+  // the log already says all that the catalog can say of it.
+  const Relation* now = &relation;
+  if (relation.types_read_at <= commit_lsn_) {
+    absl::StatusOr<Connection*> catalog = catalog_();
+    if (!catalog.ok()) return catalog.status();
+    const uint64_t before = relation.schema.schema_id();
+    last_relation_ = nullptr;
+    absl::StatusOr<const Relation*> again =
+        relations_.ReadAgain(relation.description.oid, *catalog);
+    if (!again.ok()) return again.status();
+    now = *again;
+    Announce(*now, before, events);
+    if (add(now->shape).ok()) return absl::OkStatus();
+  }
+  encoder_.AllowCompositeText(true);
+  const absl::Status added = add(now->shape);
+  encoder_.AllowCompositeText(false);
+  return added;
 }
 
 absl::Status Streaming::OnTruncate(const TruncateMessage& truncate) {

@@ -54,7 +54,14 @@ class Streaming {
   // Adds one change of one row: `add` encodes it for a captured table, `skipped` is what it counts
   // in another one.
   absl::Status OnRow(uint32_t oid, const std::function<uint64_t(const RowShape&)>& skipped,
-                     const std::function<absl::Status(const RowShape&)>& add);
+                     const std::function<absl::Status(const RowShape&)>& add,
+                     std::vector<SourceEvent>* events);
+  // After `add` failed under what is known of the table's types.
+  absl::Status AddUnderOtherTypes(const Relation& relation,
+                                  const std::function<absl::Status(const RowShape&)>& add,
+                                  std::vector<SourceEvent>* events);
+  // Hands over the schema of a captured table, which had another one before.
+  void Announce(const Relation& relation, uint64_t schema_before, std::vector<SourceEvent>* events);
   absl::Status OnTruncate(const TruncateMessage& truncate);
   absl::StatusOr<const Relation*> Known(uint32_t oid);
   void HandOverFullRuns(std::vector<SourceEvent>* events);
@@ -73,6 +80,7 @@ class Streaming {
   bool reply_requested_ = false;
   bool in_transaction_ = false;
   uint32_t xid_ = 0;
+  Lsn commit_lsn_ = 0;   // of the transaction in flight
   uint64_t handle_ = 0;  // of the transaction in flight, once a part of it was handed over
   uint64_t next_handle_ = 1;
   int64_t newest_commit_us_ = 0;

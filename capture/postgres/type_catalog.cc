@@ -18,6 +18,11 @@ std::shared_ptr<const ValueType> Scalar(TextReading reading, std::string_view na
 
 }  // namespace
 
+bool HoldsComposite(const ValueType& type) {
+  if (type.reading == TextReading::kList) return HoldsComposite(*type.element);
+  return type.reading == TextReading::kComposite;
+}
+
 v1::ValueForm FormOf(const ValueType& type) {
   switch (type.reading) {
     case TextReading::kText:

@@ -75,6 +75,8 @@ struct ValueType {
 };
 
 v1::ValueForm FormOf(const ValueType& type);
+// A composite, or a list of such.
+bool HoldsComposite(const ValueType& type);
 
 // Thread rule: one thread at a time; a resolved ValueType may be used by any. Nothing fails: a type
 // that is not known, or nested deeper than kTypeDepthMax, is read as text.

@@ -5,6 +5,7 @@
 #include "client/command/report.h"
 #include "client/json_line.h"
 #include "client/text_line.h"
+#include "proto/table_name.h"
 #include "proto/value_json.h"
 
 namespace tidemark::command {
@@ -69,6 +70,31 @@ absl::Status TailPrinter::OnProgress(const v1::Progress& progress) {
   if (!progress.cursor().empty()) unstored_cursor_ = progress.cursor();
   const bool idle = progress.state() == v1::FEED_STATE_LIVE;
   return options_.until_idle && idle ? Finish() : absl::OkStatus();
+}
+
+absl::Status TailPrinter::OnSchemaChange(const v1::SchemaChange& change) {
+  if (absl::Status printed = PrintHeld({}); !printed.ok()) return printed;
+  const v1::TableSchema& schema = change.after();
+  const std::string table = TableNameText(schema.schema_name(), schema.table_name());
+  if (options_.format == TailFormat::kText) {
+    std::string columns;
+    for (const v1::Column& column : schema.columns()) {
+      columns += (columns.empty() ? "" : ", ") + column.name() + " " + column.source_type();
+    }
+    return output_.AddLine(fmt::format("-- from here on: {} ({})", table, columns));
+  }
+  std::string line = R"({"__record":"schema_change","__pos":)";
+  AppendJsonString(change.position(), &line);
+  line += fmt::format(R"(,"__seq":{},"__table":)", change.sequence());
+  AppendJsonString(table, &line);
+  line += R"(,"columns":{)";
+  for (const v1::Column& column : schema.columns()) {
+    if (line.back() != '{') line += ",";
+    AppendJsonString(column.name(), &line);
+    line += ":";
+    AppendJsonString(column.source_type(), &line);
+  }
+  return output_.AddLine(line + "}}");
 }
 
 absl::Status TailPrinter::OnGap(const v1::Gap& gap) {

@@ -39,6 +39,7 @@ class TailPrinter : public client::FeedHandler {
   absl::Status OnChange(const client::ChangeView& change) override;
   absl::Status OnTransactionEnd(const v1::Transaction& end) override;
   absl::Status OnProgress(const v1::Progress& progress) override;
+  absl::Status OnSchemaChange(const v1::SchemaChange& change) override;
   absl::Status OnGap(const v1::Gap& gap) override;
   absl::Status OnClosing(const v1::Closing& closing) override;
   absl::Status OnMessageEnd() override;

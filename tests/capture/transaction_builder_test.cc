@@ -442,5 +442,22 @@ TEST(TransactionBuilder, NoMessagePassesTheBoundWhateverTheRow) {
   }
 }
 
+TEST(TransactionBuilderTest, ACutBeginsARunAndCountsOn) {
+  TransactionBuilder builder;
+  builder.Begin();
+  builder.CutRun();
+  builder.AddChange(v1::OP_INSERT, kOrders, {.after = After(1, "a")});
+  builder.CutRun();
+  builder.CutRun();
+  builder.AddChange(v1::OP_INSERT, kLines, {.after = After(2, "b")});
+  builder.AddChange(v1::OP_INSERT, kLines, {.after = After(3, "c")});
+  const EncodedTransaction cut = builder.Finish(At(1), {});
+  ASSERT_EQ(cut.runs.size(), 2u);
+  EXPECT_EQ(cut.runs[0].first_sequence, 0u);
+  EXPECT_EQ(cut.runs[0].changes, 1u);
+  EXPECT_EQ(cut.runs[1].first_sequence, 1u);
+  EXPECT_EQ(cut.runs[1].changes, 2u);
+}
+
 }  // namespace
 }  // namespace tidemark::capture

@@ -51,6 +51,17 @@ class SchemaHistoryTest : public StoreFixture {
     return lines;
   }
 
+  // "position/sequence before>after" by number of columns.
+  std::vector<std::string> Steps(uint64_t after, uint64_t upto) {
+    std::vector<std::string> lines;
+    for (const SchemaTransition& step : feed_->SchemaTransitions(At(after), At(upto))) {
+      lines.push_back(fmt::format("{}/{} {}>{}", step.position.engine_low(), step.sequence,
+                                  feed_->Schema(step.before)->columns_size(),
+                                  feed_->Schema(step.after)->columns_size()));
+    }
+    return lines;
+  }
+
   // Closes the store; "position/sequence columns" for each entry of the history of table t.
   std::vector<std::string> History() {
     Close();
@@ -111,6 +122,28 @@ TEST_F(SchemaHistoryTest, ASchemaThatComesBackHoldsAgain) {
   AppendWith({}, Transaction(120, {RunOf(0, before_, 1)}, {before_}));
   EXPECT_THAT(CurrentColumns(), ElementsAre("t:2"));
   EXPECT_THAT(History(), ElementsAre("100/0 before", "110/0 after", "120/0 before"));
+}
+
+// proves R33, R51: where each schema begins to hold, also after a restart.
+TEST_F(SchemaHistoryTest, TellsEveryChangeOfSchemaInOrder) {
+  OpenWithLog();
+  AppendWith({before_, after_, other_},
+             Transaction(110, {RunOf(0, before_, 2), RunOf(2, other_, 1)}, {before_, other_}));
+  EXPECT_THAT(Steps(0, 1000), ElementsAre()) << "the first schema of a table is no change";
+  AppendWith({}, Transaction(120, {RunOf(0, before_, 3), RunOf(3, after_, 1)}, {before_, after_}));
+  AppendWith({}, Transaction(130, {RunOf(0, before_, 1)}, {before_}));
+  const auto all = ElementsAre("120/3 2>3", "130/0 3>2");
+  EXPECT_THAT(Steps(0, 1000), all);
+  EXPECT_THAT(Steps(119, 120), ElementsAre("120/3 2>3"));
+  EXPECT_THAT(Steps(120, 130), ElementsAre("130/0 3>2"));
+  EXPECT_THAT(Steps(130, 1000), ElementsAre());
+  Open();
+  EXPECT_THAT(Steps(0, 1000), all);
+  AppendBatch refused;
+  refused.transactions = {Transaction(140, {RunOf(0, after_, 1)}, {after_}),
+                          Transaction(105, {RunOf(0, after_, 1)}, {after_})};
+  EXPECT_TRUE(absl::IsInvalidArgument(feed_->Append(refused)));
+  EXPECT_THAT(Steps(0, 1000), all);
 }
 
 TEST_F(SchemaHistoryTest, ALargeTransactionChangesTheSchemaAtItsCommit) {

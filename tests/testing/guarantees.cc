@@ -32,6 +32,8 @@ constexpr std::string_view kOnce =
     "Once: a client that stores the cursor with its effects sees each change once; what comes "
     "again "
     "after a break is equal.";
+constexpr std::string_view kSchemas =
+    "Schemas: a table's schema changes only where a SchemaChange record says so.";
 constexpr std::string_view kResumable =
     "Resumable: every cursor ever handed out either resumes exactly behind its commit or fails "
     "with "
@@ -334,6 +336,81 @@ absl::Status CheckOnce(const RecordedStream& stream) {
       } else if (transaction.changes.size() >= unfinished.changes.size()) {
         unfinished = transaction;
       }
+    }
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+// The schemas in force on one stream, by table.
+class SchemasInForce {
+ public:
+  absl::Status Take(const v1::SubscribeResponse& record) {
+    if (record.has_table_schema()) {
+      const v1::TableSchema& schema = record.table_schema();
+      tables_[schema.schema_id()] = schema.schema_name() + "." + schema.table_name();
+    }
+    if (record.has_schema_change()) return Change(record.schema_change());
+    for (const v1::Transaction& part : record.batch().transactions()) {
+      for (const v1::Run& run : part.runs()) {
+        for (const v1::Change& change : run.changes()) {
+          const Place place(part.position(), run.first_sequence() + change.ordinal());
+          const uint64_t schema_id = run.schema_ids(static_cast<int>(change.table()));
+          if (absl::Status used = Use(schema_id, place); !used.ok()) return used;
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  using Place = std::pair<std::string, uint64_t>;
+
+  static std::string Text(const Place& place) {
+    return fmt::format("{}/{}", place.first, place.second);
+  }
+
+  absl::Status Change(const v1::SchemaChange& change) {
+    const std::string table = change.after().schema_name() + "." + change.after().table_name();
+    const Place place(change.position(), change.sequence());
+    const auto before = in_force_.find(table);
+    if (before != in_force_.end() && before->second != change.before_schema_id()) {
+      return Violation(
+          kSchemas, fmt::format("the change of {} at {} is not one of the schema in force", table,
+                                Text(place)));
+    }
+    in_force_[table] = change.after().schema_id();
+    announced_[table] = place;
+    return absl::OkStatus();
+  }
+
+  absl::Status Use(uint64_t schema_id, const Place& place) {
+    const std::string& table = tables_[schema_id];
+    if (in_force_.try_emplace(table, schema_id).first->second != schema_id) {
+      return Violation(kSchemas,
+                       fmt::format("{} has another schema at {}, of which nothing was said", table,
+                                   Text(place)));
+    }
+    const auto due = announced_.find(table);
+    if (due == announced_.end() || due->second <= place) return absl::OkStatus();
+    return Violation(kSchemas, fmt::format("{} was to change at {}, and is changed before, at {}",
+                                           table, Text(due->second), Text(place)));
+  }
+
+  std::map<uint64_t, std::string> tables_;
+  std::map<std::string, uint64_t> in_force_;
+  // Where it was said last that the schema changes.
+  std::map<std::string, Place> announced_;
+};
+
+}  // namespace
+
+absl::Status CheckSchemas(const RecordedStream& stream) {
+  for (const RecordedSegment& segment : stream.segments()) {
+    SchemasInForce schemas;
+    for (const RecordedEvent& event : segment.events) {
+      if (absl::Status kept = schemas.Take(event.record); !kept.ok()) return kept;
     }
   }
   return absl::OkStatus();

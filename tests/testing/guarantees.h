@@ -37,6 +37,10 @@ absl::Status CheckComplete(const RecordedStream& stream,
 // break is equal to what came before.
 absl::Status CheckOnce(const RecordedStream& stream);
 
+// A table's schema changes only where a SchemaChange record says so: right before the first change
+// under the new schema.
+absl::Status CheckSchemas(const RecordedStream& stream);
+
 // Opens a stream behind a cursor and returns the position of the first transaction that it delivers
 // (empty: none); or the error that it got.
 using ResumeAt = std::function<absl::StatusOr<std::string>(const std::string& cursor)>;

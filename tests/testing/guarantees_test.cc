@@ -146,6 +146,34 @@ TEST_F(GuaranteesTest, WholeFailsOnValueThatIsCut) {
   EXPECT_TRUE(Fails(CheckWhole(stream_), "Whole", "before the last part of a value"));
 }
 
+TEST_F(GuaranteesTest, SchemasFailsOnAChangeOfWhichNothingWasSaid) {
+  const auto altered = [](uint64_t position, int64_t id) {
+    v1::Transaction transaction = InsertTransaction(position, id);
+    transaction.mutable_runs(0)->set_schema_ids(
+        0, AlteredRecord(0).schema_change().after().schema_id());
+    return transaction;
+  };
+  for (const uint64_t said_at : {0, 20, 30, 40}) {
+    RecordedStream stream("schemas");
+    stream.DoNotCheck();
+    stream.Connected({});
+    stream.Record(OpenedRecord("start"));
+    stream.Record(SchemaRecord());
+    v1::SubscribeResponse schema;
+    *schema.mutable_table_schema() = AlteredRecord(0).schema_change().after();
+    stream.Record(schema);
+    stream.Record(BatchRecord({InsertTransaction(20, 1)}));
+    if (said_at != 0) stream.Record(AlteredRecord(said_at));
+    stream.Record(BatchRecord({altered(30, 2)}));
+    const absl::Status checked = CheckSchemas(stream);
+    if (said_at == 0) EXPECT_TRUE(Fails(checked, "Schemas", "of which nothing was said"));
+    if (said_at == 30) EXPECT_TRUE(checked.ok()) << checked;
+    if (said_at == 40) EXPECT_TRUE(Fails(checked, "Schemas", "is changed before"));
+    stream.Record(BatchRecord({InsertTransaction(50, 3)}));
+    EXPECT_TRUE(Fails(CheckSchemas(stream), "Schemas", ""));
+  }
+}
+
 TEST_F(GuaranteesTest, OnceFailsOnTransactionThatComesAgain) {
   Connect();
   Send(InsertTransaction(10, 1));

@@ -71,6 +71,9 @@ RecordedChange Flatten(const v1::TableSchema& schema, const v1::Change& change,
   flat.key_change = change.key_change();
   flat.columns = ImageColumns(schema, change.after());
   flat.before = ImageColumns(schema, change.before());
+  for (int i = 0; i < change.after_size(); ++i) {
+    if (!IsSet(change.after(i))) flat.absent.push_back(schema.columns(i).name());
+  }
   for (int i = 0; i < schema.key_columns_size(); ++i) {
     const int column = static_cast<int>(schema.key_columns(i));
     const std::string& name = schema.columns(column).name();

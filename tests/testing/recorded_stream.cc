@@ -10,8 +10,8 @@ namespace tidemark::testing {
 
 RecordedStream::~RecordedStream() {
   if (!checked_) return;
-  for (const absl::Status& kept :
-       {CheckOrdered(*this), CheckWhole(*this), CheckOnce(*this), CheckProgressing(*this)}) {
+  for (const absl::Status& kept : {CheckOrdered(*this), CheckWhole(*this), CheckOnce(*this),
+                                   CheckProgressing(*this), CheckSchemas(*this)}) {
     if (!kept.ok()) ADD_FAILURE() << "stream " << name_ << ": " << kept.message();
   }
 }
@@ -105,8 +105,12 @@ absl::StatusOr<FoldedRows> Fold(const RecordedStream& stream) {
           rows[change.table].erase(DescribeColumns(change.key));
         } else {
           Columns& row = rows[change.table][DescribeColumns(change.key)];
-          if (change.op != "update") row.clear();
-          for (const auto& [name, value] : change.columns) row[name] = value;
+          Columns after = change.columns;
+          // What the source did not say is what it was; a column that is gone is gone.
+          for (const std::string& name : change.absent) {
+            if (change.op == "update" && row.count(name) > 0) after[name] = row.at(name);
+          }
+          row = std::move(after);
         }
       }
     }

@@ -35,6 +35,7 @@ struct RecordedChange {
   Columns columns;    // the row after the change; of a delete its key
   Columns before;
   bool key_change = false;
+  std::vector<std::string> absent;  // columns of the row after the change
 
   friend bool operator==(const RecordedChange&, const RecordedChange&) = default;
 };

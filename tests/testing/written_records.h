@@ -72,6 +72,19 @@ inline v1::SubscribeResponse OpenedRecord(std::string_view start_cursor, bool ro
   return record;
 }
 
+// public.account gets a column here.
+inline v1::SubscribeResponse AlteredRecord(uint64_t position) {
+  v1::SubscribeResponse record;
+  v1::SchemaChange* change = record.mutable_schema_change();
+  change->set_position(PositionText(position));
+  change->set_before_schema_id(AccountSchema().schema_id());
+  *change->mutable_after() = AccountSchema();
+  change->mutable_after()->add_columns()->set_name("added");
+  change->mutable_after()->set_schema_id(0);
+  change->mutable_after()->set_schema_id(SchemaId(change->after()));
+  return record;
+}
+
 inline v1::SubscribeResponse SchemaRecord() {
   v1::SubscribeResponse record;
   *record.mutable_table_schema() = AccountSchema();
