@@ -44,7 +44,7 @@ constexpr char kTailHelp[] =
     "front.\n"
     "A line with __record is no change: gap (changes may be missing), rows_again (forget the rows "
     "of\n"
-    "the snapshot so far).";
+    "the snapshot so far), schema_change (from here on the table has other columns).";
 
 struct Options {
   std::string feed;

@@ -128,9 +128,9 @@ const auto kAltered = ElementsAre(
     "t(id integer, n numeric(10,2), w text)", "id='4' n='2.50' w='text'",              //
     "t(id integer, n numeric(10,2), wide text)", "id='5' n='3.00' wide='renamed'",     //
     "t(id integer, n double precision, wide text)", "id='6' n='3.25' wide='retyped'",  //
-    "t(id integer, wide text, m public.mood)", "id='7' m='happy' wide='reordered'",    //
+    "t(id integer, wide text, m mood)", "id='7' m='happy' wide='reordered'",           //
     "id='8' m='calm' wide='labelled'", "id='9' m='glad' wide='relabelled'",            //
-    "t(id integer, wide text, m public.mood, f public.few)",                           //
+    "t(id integer, wide text, m mood, f few)",                                         //
     "f='5' id='10' m='sad' wide='domain'", "f='50' id='11' m='sad' wide='freed'");
 
 // proves R33, R51, B019
@@ -181,8 +181,8 @@ TEST_F(SchemaChangesTest, CompositesAlteredWhileNobodyReadArriveAsText) {
   EXPECT_THAT(Lines(stream),
               ElementsAre("id='1' l='{\"(2,y)\"}' n='1' p='(1,x)'",
                           "id='2' l='{\"(2,y,f)\"}' n='2' p='(1,x,t)'",
-                          "id='3' l='{}' n='3' p='(1,t)'", "id='4' l=NULL n='4' p=NULL",
-                          "update id='3' l='{}' n='30' p='(1,t)'", "delete id='1'"));
+                          "id='3' l='{}' n='3' p='(1,true)'", "id='4' l=NULL n='4' p=NULL",
+                          "update id='3' l='{}' n='30' p='(1,true)'", "delete id='1'"));
   std::vector<std::string> forms;
   for (const RecordedEvent& event : stream.segments().back().events) {
     for (const v1::Transaction& part : event.record.batch().transactions()) {

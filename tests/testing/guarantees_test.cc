@@ -166,9 +166,13 @@ TEST_F(GuaranteesTest, SchemasFailsOnAChangeOfWhichNothingWasSaid) {
     if (said_at != 0) stream.Record(AlteredRecord(said_at));
     stream.Record(BatchRecord({altered(30, 2)}));
     const absl::Status checked = CheckSchemas(stream);
-    if (said_at == 0) EXPECT_TRUE(Fails(checked, "Schemas", "of which nothing was said"));
-    if (said_at == 30) EXPECT_TRUE(checked.ok()) << checked;
-    if (said_at == 40) EXPECT_TRUE(Fails(checked, "Schemas", "is changed before"));
+    if (said_at == 0) {
+      EXPECT_TRUE(Fails(checked, "Schemas", "of which nothing was said"));
+    } else if (said_at == 30) {
+      EXPECT_TRUE(checked.ok()) << checked;
+    } else if (said_at == 40) {
+      EXPECT_TRUE(Fails(checked, "Schemas", "is changed before"));
+    }
     stream.Record(BatchRecord({InsertTransaction(50, 3)}));
     EXPECT_TRUE(Fails(CheckSchemas(stream), "Schemas", ""));
   }
