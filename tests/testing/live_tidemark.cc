@@ -22,6 +22,7 @@ LiveTidemark::LiveTidemark(const LivePostgres& postgres, LiveTidemarkOptions opt
       "      database: {}\n      user: postgres\n",
       postgres.port(), options.database);
   for (const std::string& line : options.postgres_lines) config << "      " << line << "\n";
+  for (const std::string& line : options.feed_lines) config << "  " << line << "\n";
 }
 
 std::string LiveTidemark::address() const { return fmt::format("127.0.0.1:{}", port_); }

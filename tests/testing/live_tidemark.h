@@ -25,6 +25,8 @@ struct LiveTidemarkOptions {
   std::vector<std::string> postgres_lines;
   // Lines of YAML at the top level, e.g. "drain_timeout: 1s".
   std::vector<std::string> top_lines;
+  // More feeds: lines of YAML in the list, e.g. "- {name: other, postgres: {...}}".
+  std::vector<std::string> feed_lines;
 };
 
 struct CommandResult {
