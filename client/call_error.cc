@@ -50,6 +50,10 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
                              ErrorDetails(info.metadata().begin(), info.metadata().end()));
     }
   }
+  // Details do not reach a client that took nothing: the reason leads the message.
+  if (status.error_message().rfind(std::string(tidemark::reason::kClientStalled) + ": ", 0) == 0) {
+    return ErrorWithReason(code, tidemark::reason::kClientStalled, status.error_message());
+  }
   if (code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kDeadlineExceeded) {
     return ErrorWithReason(code, reason::kServerUnreachable, status.error_message());
   }

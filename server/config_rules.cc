@@ -106,6 +106,11 @@ class RuleChecker {
     if (FromDuration(config.drain_timeout()) > absl::Milliseconds(limits::drain_timeout_max_ms)) {
       Fail("drain_timeout", "at most 10m");
     }
+    const absl::Duration stall = FromDuration(config.client_stall_timeout());
+    if (stall < absl::Milliseconds(limits::client_stall_min_ms) ||
+        stall > absl::Milliseconds(limits::client_stall_max_ms)) {
+      Fail("client_stall_timeout", "expects 1s to 24h");
+    }
     Require("store.path", config.store().path());
     CheckRetention("store.retention", config.store().retention());
     CheckWord("log.level", config.log().level(), kLogLevels);
@@ -236,6 +241,10 @@ void FillConfigDefaults(v1::Config* config) {
   if (!config->has_drain_timeout()) {
     *config->mutable_drain_timeout() =
         ToDuration(absl::Milliseconds(limits::drain_timeout_default_ms));
+  }
+  if (!config->has_client_stall_timeout()) {
+    *config->mutable_client_stall_timeout() =
+        ToDuration(absl::Milliseconds(limits::client_stall_default_ms));
   }
   if (config->log().level().empty()) config->mutable_log()->set_level("info");
   if (config->log().format().empty()) config->mutable_log()->set_format("text");

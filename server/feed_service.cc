@@ -48,15 +48,20 @@ absl::StatusOr<v1::SubscribeRequest> Parse(const grpc::ByteBuffer& bytes) {
 }  // namespace
 
 FeedService::FeedService(const FeedDirectory& feeds, StreamRegistry& streams, DeliveryPool& pool,
-                         std::string server_version)
-    : feeds_(feeds), streams_(streams), pool_(pool), server_version_(std::move(server_version)) {}
+                         std::string server_version, absl::Duration client_stall_timeout)
+    : feeds_(feeds),
+      streams_(streams),
+      pool_(pool),
+      server_version_(std::move(server_version)),
+      client_stall_timeout_(client_stall_timeout) {}
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::Subscribe(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
   auto parsed = Parse(*request);
   if (!parsed.ok()) return new RefusedStream<grpc::ByteBuffer>(parsed.status());
-  return SubscriptionReactor::Start(context, *std::move(parsed),
-                                    {feeds_, streams_, pool_, server_version_});
+  return SubscriptionReactor::Start(
+      context, *std::move(parsed),
+      {feeds_, streams_, pool_, server_version_, client_stall_timeout_});
 }
 
 grpc::ServerUnaryReactor* FeedService::Read(grpc::CallbackServerContext* /*context*/,

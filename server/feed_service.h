@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "absl/time/time.h"
 #include "server/delivery_pool.h"
 #include "server/feed.h"
 #include "server/stream_registry.h"
@@ -18,7 +19,7 @@ class FeedService final
     : public v1::ChangeFeed::WithRawCallbackMethod_Subscribe<v1::ChangeFeed::CallbackService> {
  public:
   FeedService(const FeedDirectory& feeds, StreamRegistry& streams, DeliveryPool& pool,
-              std::string server_version);
+              std::string server_version, absl::Duration client_stall_timeout);
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Subscribe(grpc::CallbackServerContext* context,
                                                         const grpc::ByteBuffer* request) override;
@@ -58,6 +59,7 @@ class FeedService final
   StreamRegistry& streams_;
   DeliveryPool& pool_;
   const std::string server_version_;
+  const absl::Duration client_stall_timeout_;
 };
 
 }  // namespace tidemark

@@ -47,9 +47,15 @@ inline constexpr int64_t progress_period_max_ms = 300'000;
 inline constexpr int64_t longest_silence_periods = 3;
 inline constexpr int64_t longest_silence_min_ms = 15'000;
 static_assert(longest_silence_min_ms >= longest_silence_periods * progress_period_default_ms);
-// A client that takes nothing for this long, while something is ready, is ended with
-// CLIENT_STALLED.
-inline constexpr int64_t client_stall_max_ms = 30 * 60'000;
+// A write that is not taken for this long shows in the stream's facts, and pins nothing any more.
+inline constexpr int64_t client_stall_notice_ms = 1'000;
+// A client that takes nothing for so long, while something is ready, is ended with CLIENT_STALLED.
+inline constexpr int64_t client_stall_default_ms = 30 * 60'000;
+inline constexpr int64_t client_stall_min_ms = 1'000;
+inline constexpr int64_t client_stall_max_ms = 24 * 3'600'000;
+static_assert(client_stall_notice_ms <= client_stall_min_ms);
+static_assert(client_stall_min_ms < client_stall_default_ms);
+static_assert(client_stall_default_ms < client_stall_max_ms);
 // How often the rows, the log and the queue of a reader that works through the store may hold a
 // pool thread.
 inline constexpr size_t delivery_slice_bytes_max = 4 * kMiB;

@@ -103,7 +103,8 @@ absl::Status Server::Serve() {
   status_ = std::make_unique<StatusReport>(*feeds_, streams_, *store_, config_.store().path(),
                                            kServerVersion, absl::Now());
   admin_service_ = std::make_unique<AdminService>(*status_);
-  feed_service_ = std::make_unique<FeedService>(*feeds_, streams_, *delivery_, kServerVersion);
+  feed_service_ = std::make_unique<FeedService>(*feeds_, streams_, *delivery_, kServerVersion,
+                                                FromDuration(config_.client_stall_timeout()));
 
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();

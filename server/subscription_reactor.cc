@@ -1,5 +1,8 @@
 #include "server/subscription_reactor.h"
 
+#include <fmt/format.h>
+#include <grpc/grpc.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -16,8 +19,7 @@ namespace {
 // A cursor ahead of the head may be right: this store may still be catching up.
 constexpr absl::Duration kAheadWait = absl::Seconds(2);
 constexpr absl::Duration kAheadRetry = absl::Milliseconds(100);
-// A write that is not taken for this long shows in the stream's facts, and pins nothing any more.
-constexpr absl::Duration kStallNotice = absl::Seconds(1);
+constexpr absl::Duration kStallNotice = absl::Milliseconds(limits::client_stall_notice_ms);
 
 }  // namespace
 
@@ -187,13 +189,9 @@ void SubscriptionReactor::SendNext(absl::Time now) {
 absl::Time SubscriptionReactor::WatchStall(absl::Time now) {
   const absl::Duration waits = now - write_began_;
   if (waits < kStallNotice) return write_began_ + kStallNotice;
-  const absl::Time limit = write_began_ + absl::Milliseconds(limits::client_stall_max_ms);
+  const absl::Time limit = write_began_ + lent_.client_stall_timeout;
   if (now >= limit) {
-    // No Closing can reach a client that takes nothing.
-    context_->TryCancel();
-    FinishWith(ErrorWithReason(absl::StatusCode::kDeadlineExceeded, reason::kClientStalled,
-                               "the client took nothing for " + absl::FormatDuration(waits) +
-                                   "; resume from the last cursor"));
+    EndStalled(waits);
     return absl::InfiniteFuture();
   }
   if (!stall_noted_) {
@@ -202,6 +200,19 @@ absl::Time SubscriptionReactor::WatchStall(absl::Time now) {
     Rest();
   }
   return limit;
+}
+
+// Neither Closing nor details pass what the client does not take; the code and the message of a
+// cancellation do, ahead of it.
+void SubscriptionReactor::EndStalled(absl::Duration waits) {
+  const absl::Status why = ErrorWithReason(
+      absl::StatusCode::kDeadlineExceeded, reason::kClientStalled,
+      fmt::format("{}: the client took nothing for {} (client_stall_timeout); resume from the last "
+                  "cursor",
+                  reason::kClientStalled, absl::FormatDuration(waits)));
+  grpc_call_cancel_with_status(context_->c_call(), GRPC_STATUS_DEADLINE_EXCEEDED,
+                               std::string(why.message()).c_str(), nullptr);
+  FinishWith(why);
 }
 
 void SubscriptionReactor::Rest() {

@@ -38,6 +38,7 @@ class SubscriptionReactor final : public grpc::ServerWriteReactor<grpc::ByteBuff
     StreamRegistry& streams;
     DeliveryPool& pool;
     const std::string& server_version;
+    absl::Duration client_stall_timeout;
   };
   // The reactor is gRPC's from here on.
   static grpc::ServerWriteReactor<grpc::ByteBuffer>* Start(grpc::CallbackServerContext* context,
@@ -65,6 +66,7 @@ class SubscriptionReactor final : public grpc::ServerWriteReactor<grpc::ByteBuff
   absl::Time Produce(absl::Time now);
   void SendNext(absl::Time now);
   absl::Time WatchStall(absl::Time now);
+  void EndStalled(absl::Duration waits);
   void Rest();
 
   void SendOpened(absl::Time now);

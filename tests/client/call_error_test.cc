@@ -22,8 +22,18 @@ TEST(CallErrorTest, NamesAnErrorThatIsNoneOfTheServer) {
   EXPECT_TRUE(FromGrpcStatus(grpc::Status::OK).ok());
   EXPECT_EQ(ReasonOf(FromGrpcStatus(grpc::Status(grpc::StatusCode::UNAVAILABLE, "refused"))),
             reason::kServerUnreachable);
+  EXPECT_EQ(ReasonOf(FromGrpcStatus(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "late"))),
+            reason::kServerUnreachable);
   EXPECT_EQ(ReasonOf(FromGrpcStatus(grpc::Status(grpc::StatusCode::INTERNAL, "reset", "junk"))),
             "");
+}
+
+// A client that takes nothing is told why in the message alone.
+TEST(CallErrorTest, KnowsThatItStalled) {
+  const absl::Status error =
+      FromGrpcStatus(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "CLIENT_STALLED: 30m"));
+  EXPECT_EQ(ReasonOf(error), "CLIENT_STALLED");
+  EXPECT_TRUE(IsRetried(error));
 }
 
 TEST(CallErrorTest, RetriesByReasonThenByCode) {

@@ -54,6 +54,7 @@ TEST(Config, DefaultsAreFilledIn) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->listen(), "127.0.0.1:7654");
   EXPECT_EQ(config->drain_timeout().seconds(), 10);
+  EXPECT_EQ(config->client_stall_timeout().seconds(), 1800);
   EXPECT_EQ(config->store().path(), "/var/lib/tidemark/store");
   EXPECT_EQ(config->store().cursor_keys_file(), "/var/lib/tidemark/store.cursor_keys");
   EXPECT_EQ(config->log().level(), "info");
@@ -77,6 +78,7 @@ insecure: false
 tls: {certificate_file: c.pem, key_file: k.pem}
 metrics_listen: 0.0.0.0:9100
 drain_timeout: 500ms
+client_stall_timeout: 90s
 log: {level: debug, file: /tmp/log, format: json}
 store:
   path: s
@@ -103,6 +105,7 @@ feeds:
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->listen(), "[::1]:6543");
   EXPECT_EQ(config->drain_timeout().nanos(), 500'000'000);
+  EXPECT_EQ(config->client_stall_timeout().seconds(), 90);
   EXPECT_EQ(config->log().format(), "json");
   const v1::FeedConfig& feed = config->feeds(0);
   EXPECT_FALSE(feed.rows());

@@ -8,7 +8,8 @@ namespace tidemark::testing {
 
 ServingFixture::ServingFixture() {
   OpenFeed();
-  service_ = std::make_unique<FeedService>(*directory_, streams_, pool_, "test");
+  service_ = std::make_unique<FeedService>(*directory_, streams_, pool_, "test",
+                                           absl::Milliseconds(limits::client_stall_default_ms));
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
