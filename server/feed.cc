@@ -54,6 +54,7 @@ v1::FeedStatus Feed::Status() const {
   status.set_engine(store.record().engine());
   status.set_generation(store.record().generation());
   status.set_log_bytes(store.log_bytes());
+  status.set_log_transactions(store.log_transactions());
 
   const auto set = [this](const Position& position, v1::PositionStatus* out) {
     *out = Describe(position);

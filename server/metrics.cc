@@ -76,6 +76,8 @@ const std::vector<FeedMetric>& FeedMetrics() {
        MetricType::Gauge, [](const auto& feed) { return Seconds(feed.lag().time()); }},
       {"tidemark_feed_log_bytes", "Bytes of the stored log.", MetricType::Gauge,
        [](const auto& feed) { return feed.log_bytes(); }},
+      {"tidemark_feed_log_transactions", "Transactions in the stored log.", MetricType::Gauge,
+       [](const auto& feed) { return feed.log_transactions(); }},
       {"tidemark_feed_streams", "Open streams.", MetricType::Gauge,
        [](const auto& feed) { return feed.streams(); }},
       {"tidemark_feed_generation", "Generation of the feed's positions.", MetricType::Gauge,

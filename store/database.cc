@@ -131,11 +131,11 @@ Database::~Database() {
 
 absl::Status Database::WriteFormat() {
   const absl::StatusOr<std::string> known = ReadMeta(FormatKey());
-  if (known.ok() || !absl::IsNotFound(known.status()) || read_only()) {
-    return absl::IsNotFound(known.status()) ? absl::OkStatus() : known.status();
-  }
+  if (!known.ok() && !absl::IsNotFound(known.status())) return known.status();
   std::string value;
   AppendBig32(&value, kFormatVersion);
+  // A store of an older format is of this one from now on.
+  if (read_only() || (known.ok() && *known == value)) return absl::OkStatus();
   rocksdb::WriteBatch batch;
   batch.Put(meta(), FormatKey(), value);
   return Write(&batch, /*sync=*/true);

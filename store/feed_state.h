@@ -24,6 +24,9 @@ struct FeedBoundaries {
   uint64_t log_bytes_synced = 0;
   uint64_t log_bytes_trimmed = 0;
   uint64_t log_bytes_folded = 0;
+  // Transactions, counted as in LogSample: in all, and up to the floor.
+  uint64_t log_transactions_written = 0;
+  uint64_t log_transactions_trimmed = 0;
 };
 
 class FeedState {

@@ -12,7 +12,7 @@
 
 namespace tidemark::store {
 
-inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr uint32_t kFormatVersion = 2;
 
 // Column families. RocksDB's own "default" stays empty.
 inline constexpr char kLogFamily[] = "log";
@@ -91,13 +91,14 @@ std::string SchemaHistoryKey(FeedId feed, std::string_view schema_name, std::str
                              const Position& position, uint64_t sequence);
 
 // meta: one letter, then what it belongs to.
-std::string FormatKey();                      // F: format version (4)
-std::string NextFeedIdKey();                  // I: next feed id (4)
-std::string FeedNameKey(std::string_view);    // N | name: feed id (4)
-std::string FeedRecordKey(FeedId);            // R | feed: FeedRecord
-std::string CheckpointKey(FeedId);            // C | feed: Checkpoint
-std::string SnapshotWholeKey(FeedId);         // W | feed: boundary of the initial snapshot (20)
-std::string FloorKey(FeedId);                 // L | feed: floor (20) | commit time (8) | bytes (8)
+std::string FormatKey();                    // F: format version (4)
+std::string NextFeedIdKey();                // I: next feed id (4)
+std::string FeedNameKey(std::string_view);  // N | name: feed id (4)
+std::string FeedRecordKey(FeedId);          // R | feed: FeedRecord
+std::string CheckpointKey(FeedId);          // C | feed: Checkpoint
+std::string SnapshotWholeKey(FeedId);       // W | feed: boundary of the initial snapshot (20)
+std::string FloorKey(
+    FeedId);  // L | feed: floor (20) | commit time (8) | bytes (8) | transactions (8)
 std::string NextSpoolIdKey(FeedId);           // U | feed: next spool id (8)
 std::string SpooledKey(FeedId, uint64_t id);  // S | feed | spool id (8): position (20)
 std::string SpooledPrefix(FeedId);

@@ -47,7 +47,8 @@ absl::StatusOr<RecoveredLog> RecoverLog(const Database& database, FeedId feed,
   Position head = *sample ? (*sample)->first : floor->floor;
   RecoveredLog log;
   log.sampler =
-      LogSampler(*sample ? (*sample)->second : LogSample{floor->commit_time_us, floor->log_bytes});
+      LogSampler(*sample ? (*sample)->second
+                         : LogSample{floor->commit_time_us, floor->log_bytes, floor->transactions});
   const int64_t clock_us = absl::ToUnixMicros(absl::Now());
   LogWalk walk(database, feed, head);
   LoggedTransaction transaction;
@@ -68,6 +69,8 @@ absl::StatusOr<RecoveredLog> RecoverLog(const Database& database, FeedId feed,
   now.floor = floor->floor;
   now.floor_commit_time_us = floor->commit_time_us;
   now.log_bytes_trimmed = floor->log_bytes;
+  now.log_transactions_written = log.sampler.now().transactions;
+  now.log_transactions_trimmed = floor->transactions;
   now.folded = marker->folded;
   now.log_bytes_folded = LogBytesThrough(database, feed, now, now.folded);
   return log;

@@ -20,8 +20,10 @@ struct LogSample {
   int64_t newest_commit_time_us = 0;
   // Bytes of all transactions since the feed began.
   uint64_t log_bytes = 0;
+  // Number of all transactions since the feed began, or since its store was raised to format 2.
+  uint64_t transactions = 0;
 
-  // commit time (8) | bytes (8)
+  // commit time (8) | bytes (8) | transactions (8); format 1 ends behind the bytes.
   std::string Encode() const;
   static std::optional<LogSample> Decode(std::string_view value);
 };
@@ -38,6 +40,7 @@ class LogSampler {
     now_.newest_commit_time_us =
         std::max(now_.newest_commit_time_us, std::min(commit_time_us, clock_us));
     now_.log_bytes += bytes;
+    ++now_.transactions;
     if (now_.log_bytes - sampled_bytes_ < kSampleBytes) return false;
     sampled_bytes_ = now_.log_bytes;
     return true;

@@ -59,14 +59,18 @@ std::string LogTrim::Encode() const {
   std::string value(floor.bytes());
   AppendBig64(&value, static_cast<uint64_t>(commit_time_us));
   AppendBig64(&value, log_bytes);
+  AppendBig64(&value, transactions);
   return value;
 }
 
 std::optional<LogTrim> LogTrim::Decode(std::string_view value) {
-  if (value.size() != Position::kBytes + 16) return std::nullopt;
+  if (value.size() != Position::kBytes + 16 && value.size() != Position::kBytes + 24) {
+    return std::nullopt;
+  }
   const char* numbers = value.data() + Position::kBytes;
   return LogTrim{*Position::FromBytes(value.substr(0, Position::kBytes)),
-                 static_cast<int64_t>(ReadBig64(numbers)), ReadBig64(numbers + 8)};
+                 static_cast<int64_t>(ReadBig64(numbers)), ReadBig64(numbers + 8),
+                 value.size() == Position::kBytes + 24 ? ReadBig64(numbers + 16) : 0};
 }
 
 absl::StatusOr<std::optional<LogTrim>> FindTrim(const Database& database, FeedId feed,
@@ -74,14 +78,15 @@ absl::StatusOr<std::optional<LogTrim>> FindTrim(const Database& database, FeedId
   auto sampled = LastSample(database, feed, now.floor, facts);
   if (!sampled.ok()) return sampled.status();
   std::optional<LogTrim> found;
-  LogSample sample{0, now.log_bytes};
+  LogSample sample{0, now.log_bytes, now.transactions};
   Position behind = now.floor;
   if (*sampled) {
     behind = (*sampled)->position;
     sample = (*sampled)->sample;
     const auto record = FindRecordAtOrBefore(database, feed, behind);
     if (!record.ok()) return record.status();
-    found = LogTrim{behind, *record ? (*record)->second.commit_time_us() : 0, sample.log_bytes};
+    found = LogTrim{behind, *record ? (*record)->second.commit_time_us() : 0, sample.log_bytes,
+                    sample.transactions};
   }
   LogWalk walk(database, feed, behind);
   LoggedTransaction transaction;
@@ -90,10 +95,12 @@ absl::StatusOr<std::optional<LogTrim>> FindTrim(const Database& database, FeedId
     if (!more.ok()) return more.status();
     if (!*more) return found;
     sample.log_bytes += transaction.bytes;
+    ++sample.transactions;
     sample.newest_commit_time_us =
         std::max(sample.newest_commit_time_us, transaction.record.commit_time_us());
     if (!MayTrim(transaction.position, sample, facts)) return found;
-    found = LogTrim{transaction.position, transaction.record.commit_time_us(), sample.log_bytes};
+    found = LogTrim{transaction.position, transaction.record.commit_time_us(), sample.log_bytes,
+                    sample.transactions};
   }
 }
 

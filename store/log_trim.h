@@ -19,10 +19,11 @@ struct LogTrim {
   // The last transaction that goes.
   Position floor;
   int64_t commit_time_us = 0;
-  // Bytes of all transactions up to it.
+  // Bytes and number of all transactions up to it, counted as in LogSample.
   uint64_t log_bytes = 0;
+  uint64_t transactions = 0;
 
-  // floor (20) | commit time (8) | bytes (8)
+  // floor (20) | commit time (8) | bytes (8) | transactions (8); format 1 ends behind the bytes.
   std::string Encode() const;
   static std::optional<LogTrim> Decode(std::string_view value);
 };

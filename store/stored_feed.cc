@@ -179,6 +179,7 @@ void StoredFeed::Publish(const AppendBatch& batch, const Appended& appended) {
   state_.Update([&](FeedBoundaries& now) {
     now.head = head;
     now.log_bytes_written = sampler_.now().log_bytes;
+    now.log_transactions_written = sampler_.now().transactions;
     if (!batch.snapshot_whole) return;
     now.snapshot_whole = true;
     now.floor = now.folded = *batch.snapshot_whole;
@@ -302,6 +303,11 @@ uint64_t StoredFeed::log_bytes() const {
   return now.log_bytes_written - now.log_bytes_trimmed;
 }
 
+uint64_t StoredFeed::log_transactions() const {
+  const FeedBoundaries now = state_.Get();
+  return now.log_transactions_written - now.log_transactions_trimmed;
+}
+
 absl::StatusOr<std::unique_ptr<LogReader>> StoredFeed::NewLogReader(const Position& after) const {
   if (absl::Status status = CheckFloor(after, floor()); !status.ok()) return status;
   return std::make_unique<StoredLogReader>(database_, state_, feed_, after);
@@ -322,7 +328,7 @@ absl::Status StoredFeed::Trim(const RetentionBounds& bounds, absl::Time now,
   const FeedBoundaries boundaries = state_.Get();
   if (!boundaries.snapshot_whole) return absl::OkStatus();
   const LogTrim before{boundaries.floor, boundaries.floor_commit_time_us,
-                       boundaries.log_bytes_trimmed};
+                       boundaries.log_bytes_trimmed, boundaries.log_transactions_trimmed};
   const RetentionFacts facts{bounds, now, boundaries.log_bytes_written,
                              KeepFrom(boundaries.folded, keep_from)};
   const auto trim = FindTrim(database_, feed_, before, facts);
@@ -333,6 +339,7 @@ absl::Status StoredFeed::Trim(const RetentionBounds& bounds, absl::Time now,
       now.floor = to.floor;
       now.floor_commit_time_us = to.commit_time_us;
       now.log_bytes_trimmed = to.log_bytes;
+      now.log_transactions_trimmed = to.transactions;
     });
   };
   // Before anything is deleted: a reader that misses something must meet a floor that says so.

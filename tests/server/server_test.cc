@@ -120,6 +120,7 @@ TEST_F(ServerTest, StatusDescribesEveryFeed) {
   EXPECT_EQ(status.feeds(0).head().native_position(), "20");
   EXPECT_EQ(status.feeds(0).changes_captured(), 2u);
   EXPECT_GT(status.feeds(0).log_bytes(), 0u);
+  EXPECT_EQ(status.feeds(0).log_transactions(), 1u);
   EXPECT_FALSE(status.feeds(1).has_head());
   EXPECT_EQ(status.server_version(), kServerVersion);
   EXPECT_GT(status.store().disk_free_bytes(), 0u);

@@ -77,14 +77,18 @@ TEST(KeyFormatTest, ValuesAreReadBackAndCutOnesRefused) {
   EXPECT_EQ(RowsMarker::Decode(marker.Encode())->folded, marker.folded);
   EXPECT_EQ(RowsMarker::Decode(marker.Encode())->snapshot, marker.snapshot);
   EXPECT_FALSE(RowsMarker::Decode(marker.Encode().substr(1)));
-  const LogSample sample{-5, 77};
+  const LogSample sample{-5, 77, 8};
   EXPECT_EQ(LogSample::Decode(sample.Encode())->newest_commit_time_us, -5);
   EXPECT_EQ(LogSample::Decode(sample.Encode())->log_bytes, 77);
+  EXPECT_EQ(LogSample::Decode(sample.Encode())->transactions, 8);
+  EXPECT_EQ(LogSample::Decode(sample.Encode().substr(0, 16))->transactions, 0) << "format 1";
   EXPECT_FALSE(LogSample::Decode(sample.Encode().substr(1)));
-  const LogTrim trim{Position::Of(1, 5), -3, 9};
+  const LogTrim trim{Position::Of(1, 5), -3, 9, 6};
   EXPECT_EQ(LogTrim::Decode(trim.Encode())->floor, trim.floor);
   EXPECT_EQ(LogTrim::Decode(trim.Encode())->commit_time_us, -3);
   EXPECT_EQ(LogTrim::Decode(trim.Encode())->log_bytes, 9);
+  EXPECT_EQ(LogTrim::Decode(trim.Encode())->transactions, 6);
+  EXPECT_EQ(LogTrim::Decode(trim.Encode().substr(0, 36))->transactions, 0) << "format 1";
   EXPECT_FALSE(LogTrim::Decode(trim.Encode().substr(1)));
 }
 

@@ -84,12 +84,14 @@ TEST_F(TrimTest, TrimsByAge) {
   Fold();
   Trim({absl::Seconds(100), kNoBytesBound}, Seconds(2050));
   EXPECT_EQ(feed_->floor(), At(110));
+  EXPECT_EQ(feed_->log_transactions(), 2);
   EXPECT_EQ(feed_->floor_commit_time_us(), 1'000'000'000);
   EXPECT_THAT(Positions(110), ElementsAre(120, 130));
   EXPECT_THAT(ReadLog(109), ElementsAre(reason::kCursorExpired));
   Trim({absl::Seconds(100), kNoBytesBound}, Seconds(9000));
   EXPECT_EQ(feed_->floor(), At(130));
   EXPECT_EQ(feed_->log_bytes(), 0);
+  EXPECT_EQ(feed_->log_transactions(), 0);
   EXPECT_THAT(Positions(130), IsEmpty());
   Append({InsertAt(140, Seconds(9000))});
   EXPECT_THAT(Positions(130), ElementsAre(140));
@@ -114,6 +116,7 @@ TEST_F(TrimTest, TrimsByBytesOverManySamples) {
   }
   Sync();
   Fold();
+  EXPECT_EQ(feed_->log_transactions(), 100);
   EXPECT_NEAR(static_cast<double>(feed_->log_bytes()), 100 * kTransactionBytes, 100 * 500);
   const uint64_t behind = feed_->BytesBehind(At(150));
   EXPECT_NEAR(static_cast<double>(behind), 50 * kTransactionBytes, 1.2 * kSampleBytes);
@@ -124,12 +127,14 @@ TEST_F(TrimTest, TrimsByBytesOverManySamples) {
   EXPECT_GE(feed_->log_bytes(), 3'000'000);
   const uint64_t floor = feed_->floor().engine_low();
   EXPECT_EQ(Positions(floor).size(), 200 - floor);
+  EXPECT_EQ(feed_->log_transactions(), 200 - floor);
 
   // What is left after a restart is the same.
   const uint64_t bytes = feed_->log_bytes();
   Open();
   EXPECT_EQ(feed_->floor(), At(floor));
   EXPECT_EQ(feed_->log_bytes(), bytes);
+  EXPECT_EQ(feed_->log_transactions(), 200 - floor);
   EXPECT_EQ(Positions(floor).size(), 200 - floor);
 }
 

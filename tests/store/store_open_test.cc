@@ -9,6 +9,7 @@
 #include "proto/reason.h"
 #include "rocksdb/db.h"
 #include "store/database.h"
+#include "store/log_sample.h"
 #include "tests/store/store_fixture.h"
 #include "tests/testing/crash_file_system.h"
 
@@ -76,8 +77,40 @@ TEST_F(StoreOpenTest, ANewerFormatIsLeftAlone) {
   }
   const absl::Status status = TryOpen();
   EXPECT_EQ(ReasonOf(status), reason::kStoreFormatNewer) << status;
-  EXPECT_EQ(DetailsOf(status).at("found"), "2");
-  EXPECT_EQ(DetailsOf(status).at("known"), "1");
+  EXPECT_EQ(DetailsOf(status).at("found"), std::to_string(kFormatVersion + 1));
+  EXPECT_EQ(DetailsOf(status).at("known"), std::to_string(kFormatVersion));
+}
+
+// A store of format 1: its numbers lack the transactions.
+TEST_F(StoreOpenTest, AnOlderFormatIsReadAndRaised) {
+  OpenWithLog();
+  Append({Large(110, 2 * kSampleBytes), Large(120, 10)});
+  Close();
+  {
+    auto database = Database::Open(options_);
+    ASSERT_TRUE(database.ok());
+    std::string older;
+    AppendBig32(&older, 1);
+    rocksdb::WriteBatch batch;
+    batch.Put((*database)->meta(), FormatKey(), older);
+    for (const std::string& key : {FloorKey(1), SampleKey(1, At(110))}) {
+      const auto value = (*database)->ReadMeta(key);
+      ASSERT_TRUE(value.ok()) << value.status();
+      batch.Put((*database)->meta(), key, value->substr(0, value->size() - 8));
+    }
+    ASSERT_TRUE((*database)->Write(&batch, true).ok());
+  }
+  Open();
+  EXPECT_EQ(Positions(100), (std::vector<uint64_t>{110, 120}));
+  EXPECT_EQ(feed_->log_transactions(), 1) << "behind the sample";
+  Append({Inserts(130, {1})});
+  EXPECT_EQ(feed_->log_transactions(), 2);
+  Close();
+  auto database = Database::Open(options_);
+  ASSERT_TRUE(database.ok());
+  const auto raised = (*database)->ReadMeta(FormatKey());
+  ASSERT_TRUE(raised.ok());
+  EXPECT_EQ(ReadBig32(raised->data()), kFormatVersion);
 }
 
 // proves R34
