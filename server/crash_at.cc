@@ -25,7 +25,7 @@ absl::StatusOr<std::function<IngestObserver(const std::string& feed)>> CrashAt(
                                    std::numeric_limits<uint32_t>::max());
   if (step == kSteps.end() || !count.ok() || *count == 0) {
     return absl::InvalidArgumentError(
-        "expects STEP:N with STEP one of read, appended, published, synced, confirmed");
+        "--crash-at expects STEP:N with STEP one of read, appended, published, synced, confirmed");
   }
   auto left = std::make_shared<std::atomic<int64_t>>(static_cast<int64_t>(*count));
   return [step = step->second, left](const std::string&) -> IngestObserver {

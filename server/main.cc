@@ -77,7 +77,10 @@ int Serve(const v1::Config& config, const std::string& crash_at) {
   ServerOptions options;
   if (!crash_at.empty()) {
     auto observer = CrashAt(crash_at);
-    if (!observer.ok()) return Fail(observer.status());
+    if (!observer.ok()) {
+      Fail(observer.status());
+      return kConfig;
+    }
     options.observer = *std::move(observer);
   }
   // Before the first thread is made: all of them inherit it, and only the main thread takes a

@@ -31,9 +31,10 @@ std::string LiveTidemark::Diagnostics() const {
   return process_ == nullptr ? "tidemarkd was not started" : process_->Diagnostics();
 }
 
-absl::Status LiveTidemark::Launch() {
+absl::Status LiveTidemark::Launch(const std::vector<std::string>& arguments) {
   ProcessOptions options;
   options.argv = {(BuildDir() / "server/tidemarkd").string(), "--config", config_file().string()};
+  options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
   options.output_dir = scratch_.path();
   options.name = "tidemarkd";
   auto process = Process::Start(std::move(options));

@@ -42,8 +42,8 @@ class LiveTidemark {
 
   // Starts the process and waits until the feed streams. The store stays from start to start.
   absl::Status Start(std::chrono::milliseconds deadline = std::chrono::seconds(60));
-  // The same without waiting for anything.
-  absl::Status Launch();
+  // The same without waiting for anything; `arguments` come behind --config.
+  absl::Status Launch(const std::vector<std::string>& arguments = {});
   absl::Status WaitUntilStreaming(std::chrono::milliseconds deadline = std::chrono::seconds(60));
   // SIGTERM; returns its exit code.
   absl::StatusOr<int> Stop(std::chrono::milliseconds deadline = std::chrono::seconds(30));
