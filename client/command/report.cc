@@ -22,7 +22,9 @@ const Advice* AdviceFor(const std::string& reason) {
   namespace own = tidemark::client::reason;
   static const std::map<std::string_view, Advice> advice = {
       {own::kServerUnreachable,
-       {kUnreachable, "start tidemarkd, or name it with --server HOST:PORT or TIDEMARK_SERVER"}},
+       {kUnreachable,
+        "start tidemarkd, or name it with --server HOST:PORT or TIDEMARK_SERVER; a server with a "
+        "certificate takes only --tls or --tls-ca FILE"}},
       {own::kServerSilent, {kUnreachable, "check the network between here and the server"}},
       {own::kCursorFileDamaged, {kCursorFile, {}}},
       {own::kCursorFileIo, {kCursorFile, {}}},
