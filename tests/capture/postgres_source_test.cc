@@ -279,8 +279,8 @@ TEST_F(PostgresSourceTest, UnwantedTablesOfThePublicationCountButAreNotKept) {  
   EXPECT_EQ(driver.transactions.size(), 1u);
 }
 
-// proves R23: the publication in force when a commit was written decides what is counted; changing it
-// begins no new generation.
+// proves R23: the publication in force when a commit was written decides what is counted; changing
+// it begins no new generation.
 TEST_F(PostgresSourceTest, APublicationChangedByHandRenumbersFromThereOn) {
   ExecEach({"CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)",
             "CREATE PUBLICATION tidemark_shop FOR TABLE a, b"});

@@ -22,7 +22,23 @@ using namespace std::chrono_literals;
 // Together more than gRPC and the kernel take for a reader that does not read.
 constexpr uint64_t kFirst = 11;
 constexpr uint64_t kTransactions = 60;
-constexpr size_t kRowsPerTransaction = 20'000;
+constexpr size_t kRowsPerTransaction = 40;
+constexpr size_t kTextBytes = 8'192;
+
+capture::CaptureBatch WideBatch(uint64_t number) {
+  std::vector<int64_t> ids(kRowsPerTransaction);
+  std::iota(ids.begin(), ids.end(), 0);
+  capture::CaptureBatch batch = testing::TransactionBatch(number, ids);
+  EncodedTransaction& transaction =
+      std::get<capture::TransactionRead>(batch.events.back()).transaction;
+  v1::Run run;
+  EXPECT_TRUE(run.ParseFromString(transaction.runs[0].bytes));
+  for (v1::Change& change : *run.mutable_changes())
+    change.mutable_after(1)->set_text(std::string(kTextBytes, 'x'));
+  transaction.runs[0].bytes = run.SerializeAsString();
+  transaction.record.set_bytes(transaction.runs[0].bytes.size());
+  return batch;
+}
 
 // The keys at the top level stand behind the list of feeds.
 constexpr char kConfig[] = R"(
@@ -60,10 +76,8 @@ TEST(ClientStallTest, EndsTheStreamWithItsReasonAndLosesNothing) {
   stalled.Connect();
   ASSERT_TRUE(
       stalled.ReadUntil([&] { return !stalled_recording.segments().back().events.empty(); }, 20s));
-  std::vector<int64_t> ids(kRowsPerTransaction);
-  std::iota(ids.begin(), ids.end(), 0);
   for (uint64_t number = kFirst; number < kFirst + kTransactions; ++number) {
-    source->Yield(testing::TransactionBatch(number, ids));
+    source->Yield(WideBatch(number));
   }
   ASSERT_TRUE(reading.FollowUntil(has_all(reading_recording), 60s));
   // The one that reads stays; its stream was never broken.

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "store/line_text.h"
 #include "proto/value_json.h"
+#include "store/line_text.h"
 #include "tests/store/store_fixture.h"
 
 namespace tidemark::store {
