@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "capture/known_rows.h"
 #include "proto/encoded_transaction.h"
 #include "proto/position.h"
 #include "tidemark/v1/admin.pb.h"
@@ -83,6 +84,9 @@ struct SourceDescription {
 class Source {
  public:
   virtual ~Source() = default;
+
+  // Once, before the first Open: where the current rows of the feed can be looked up. Lent.
+  virtual void UseKnownRows(KnownRows*) {}
 
   // Connects and proves that the source goes on exactly behind `checkpoint`. A checkpoint without a
   // whole snapshot starts one: the first batch then carries a checkpoint in phase PREPARING, and

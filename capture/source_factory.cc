@@ -45,8 +45,11 @@ absl::StatusOr<std::unique_ptr<Source>> MakeSource(const v1::FeedConfig& config)
   if (!tables.ok()) return tables.status();
   absl::StatusOr<std::vector<TablePattern>> rows_off = Patterns(config, config.rows_off());
   if (!rows_off.ok()) return rows_off.status();
-  return std::make_unique<postgres::PostgresSource>(config, *std::move(tables),
-                                                    *std::move(rows_off));
+  absl::StatusOr<std::vector<TablePattern>> before_images =
+      Patterns(config, config.before_images());
+  if (!before_images.ok()) return before_images.status();
+  return std::make_unique<postgres::PostgresSource>(
+      config, *std::move(tables), *std::move(rows_off), *std::move(before_images));
 }
 
 std::vector<Finding> CheckSource(const v1::FeedConfig& config) {

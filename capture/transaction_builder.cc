@@ -132,38 +132,39 @@ void TransactionBuilder::Begin() {
   commit_schema_ids_.clear();
   run_number_ = 1;
   open_changes_ = 0;
+  open_has_gaps_ = false;
   run_schema_ids_.clear();
   open_bytes_.clear();
 }
 
-void TransactionBuilder::AddChange(v1::Op op, uint64_t schema_id, const ChangeImages& images) {
-  Add(op, schema_id, images, /*key_change=*/false);
-}
-
 void TransactionBuilder::AddKeyChange(uint64_t schema_id, std::string_view old_key,
-                                      std::string_view old_row, std::string_view new_row) {
-  Add(v1::OP_DELETE, schema_id, {.before = old_row, .key = old_key}, /*key_change=*/true);
-  Add(v1::OP_INSERT, schema_id, {.after = new_row}, /*key_change=*/true);
+                                      std::string_view old_row, std::string_view new_row,
+                                      bool has_gaps) {
+  // The row that the insert goes on from is known before the delete only.
+  AddChange(v1::OP_DELETE, schema_id,
+            {.before = old_row, .key = old_key, .key_change = true, .has_gaps = has_gaps});
+  AddChange(v1::OP_INSERT, schema_id,
+            {.after = new_row, .key_change = true, .has_gaps = has_gaps});
 }
 
-void TransactionBuilder::Add(v1::Op op, uint64_t schema_id, const ChangeImages& images,
-                             bool key_change) {
+void TransactionBuilder::AddChange(v1::Op op, uint64_t schema_id, const ChangeImages& images) {
   const size_t image_bytes = images.after.size() + images.before.size() + images.key.size();
-  if (image_bytes > kChangeBytesMax) return AddInParts(op, schema_id, images, key_change);
+  if (image_bytes > kChangeBytesMax) return AddInParts(op, schema_id, images);
   const bool too_far = open_changes_ > 0 && next_sequence_ - first_sequence_ > UINT32_MAX;
   if (too_far || (open_changes_ > 0 && open_bytes_.size() + image_bytes > kRunTargetBytes)) {
     CloseRun();
   }
   if (open_changes_ == 0) first_sequence_ = next_sequence_;
   const ChangeFields fields{op, TableIndex(schema_id),
-                            static_cast<uint32_t>(next_sequence_ - first_sequence_), key_change};
+                            static_cast<uint32_t>(next_sequence_ - first_sequence_),
+                            images.key_change};
   AppendChange(fields, images, &open_bytes_);
+  open_has_gaps_ |= images.has_gaps;
   ++open_changes_;
   ++next_sequence_;
 }
 
-void TransactionBuilder::AddInParts(v1::Op op, uint64_t schema_id, const ChangeImages& images,
-                                    bool key_change) {
+void TransactionBuilder::AddInParts(v1::Op op, uint64_t schema_id, const ChangeImages& images) {
   CloseRun();
   std::vector<ValueAt> values;
   SplitImage(v1::IMAGE_AFTER, images.after, &values);
@@ -180,9 +181,10 @@ void TransactionBuilder::AddInParts(v1::Op op, uint64_t schema_id, const ChangeI
     }
   }
   first_sequence_ = next_sequence_++;
-  AppendChange({op, TableIndex(schema_id), 0, key_change}, {rest[0], rest[1], rest[2]},
+  AppendChange({op, TableIndex(schema_id), 0, images.key_change}, {rest[0], rest[1], rest[2]},
                &open_bytes_);
   open_changes_ = 1;
+  open_has_gaps_ = images.has_gaps;
   CloseRun();
   uint32_t part = 0;
   for (const ValueAt& value : values) {
@@ -212,7 +214,10 @@ uint32_t TransactionBuilder::TableIndex(uint64_t schema_id) {
 
 void TransactionBuilder::CloseRun() {
   if (open_changes_ == 0) return;
-  EncodedRun run{.first_sequence = first_sequence_, .part = 0, .changes = open_changes_};
+  EncodedRun run{.first_sequence = first_sequence_,
+                 .part = 0,
+                 .changes = open_changes_,
+                 .has_gaps = std::exchange(open_has_gaps_, false)};
   run.bytes.reserve(open_bytes_.size() + run_schema_ids_.size() * sizeof(uint64_t) + 16);
   AppendRunHeader(run_schema_ids_.data(), run_schema_ids_.size(), &run.bytes);
   run.bytes.append(open_bytes_);

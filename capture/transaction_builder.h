@@ -40,6 +40,10 @@ struct ChangeImages {
   std::string_view after;
   std::string_view before;
   std::string_view key;
+  // One half of a change of the key, where the halves come one by one.
+  bool key_change = false;
+  // EncodedRun::has_gaps.
+  bool has_gaps = false;
 };
 
 // Begin, then changes in log order, then Finish; Begin again at any time forgets what was there.
@@ -59,7 +63,7 @@ class TransactionBuilder {
   // where the source says it, and the insert of the new row at n + 1; both flagged key_change. An
   // absent value of `new_row` is the old key's.
   void AddKeyChange(uint64_t schema_id, std::string_view old_key, std::string_view old_row,
-                    std::string_view new_row);
+                    std::string_view new_row, bool has_gaps = false);
   // A table gets another schema inside the transaction: the next change begins a run, so that no
   // run holds two schemas of one table.
   void CutRun() { CloseRun(); }
@@ -86,8 +90,7 @@ class TransactionBuilder {
     uint32_t index = 0;
   };
 
-  void Add(v1::Op op, uint64_t schema_id, const ChangeImages& images, bool key_change);
-  void AddInParts(v1::Op op, uint64_t schema_id, const ChangeImages& images, bool key_change);
+  void AddInParts(v1::Op op, uint64_t schema_id, const ChangeImages& images);
   uint32_t TableIndex(uint64_t schema_id);
   void CloseRun();
   void Keep(EncodedRun run);
@@ -102,6 +105,7 @@ class TransactionBuilder {
   uint64_t run_number_ = 1;
   uint64_t first_sequence_ = 0;
   uint32_t open_changes_ = 0;
+  bool open_has_gaps_ = false;
   std::vector<uint64_t> run_schema_ids_;
   std::string open_bytes_;  // its changes; the header goes before them when it ends
   uint64_t last_schema_id_ = 0;

@@ -24,6 +24,9 @@ struct EncodedRun {
   // A serialized tidemark.v1.Run without first_sequence. Depends only on the changes, so that a
   // re-capture gives equal bytes.
   std::string bytes;
+  // A change in it leaves out what the current rows may tell: a column of the row after, or the row
+  // before where that is wanted. For the step that fills it before it is stored; not stored itself.
+  bool has_gaps = false;
 };
 
 // A whole small transaction.

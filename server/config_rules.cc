@@ -138,6 +138,10 @@ class RuleChecker {
     }
     CheckRetention(path + ".retention", feed.retention());
     CheckTables(path + ".rows_off", feed.rows_off());
+    CheckTables(path + ".before_images", feed.before_images());
+    if (!feed.before_images().empty() && feed.has_rows() && !feed.rows()) {
+      Fail(path + ".before_images", "needs the current rows of its tables, and rows is false");
+    }
     if (feed.has_postgres()) {
       CheckPostgres(path + ".postgres", feed);
     } else {

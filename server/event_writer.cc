@@ -34,6 +34,7 @@ bool BeginsSnapshot(const capture::CaptureBatch& batch) {
 }  // namespace
 
 absl::Status EventWriter::Reset() {
+  if (auto status = filler_.Reset(); !status.ok()) return status;
   next_ = {};
   schemas_with_snapshot_ = 0;
   while (!open_.empty()) {
@@ -70,6 +71,7 @@ absl::StatusOr<WrittenBatch> EventWriter::Append() {
   if (auto status = store_.Append(std::exchange(next_, {})); !status.ok()) return status;
   // Only now: had it failed, their parts would be left over.
   for (const uint64_t handle : committed) open_.erase(handle);
+  filler_.Appended();
   return written;
 }
 
@@ -81,21 +83,26 @@ absl::Status EventWriter::On(capture::SchemaSeen event) {
 }
 
 absl::Status EventWriter::On(capture::TransactionRead event) {
-  next_.transactions.push_back(std::move(event.transaction));
-  return absl::OkStatus();
+  return filler_.Add(std::move(event.transaction), &next_);
 }
 
 absl::Status EventWriter::On(capture::LargePart event) {
   open_.insert(event.handle);
+  filler_.SawParts(event.handle, event.runs);
   return store_.SpoolParts(event.handle, next_.schemas, event.runs);
 }
 
 absl::Status EventWriter::On(capture::LargeCommitted event) {
-  next_.spooled.push_back({event.handle, event.position, std::move(event.record)});
-  return absl::OkStatus();
+  const uint64_t handle = event.handle;
+  absl::Status status =
+      filler_.AddSpooled({handle, event.position, std::move(event.record)}, &next_);
+  // Filled, it is under another handle.
+  if (status.ok() && next_.spooled.back().handle != handle) open_.erase(handle);
+  return status;
 }
 
 absl::Status EventWriter::On(capture::LargeAborted event) {
+  filler_.Aborted(event.handle);
   if (auto status = store_.AbortSpool(event.handle); !status.ok()) return status;
   open_.erase(event.handle);
   return absl::OkStatus();

@@ -1,16 +1,18 @@
-// Turns what a source read into writes of the store. The only place, with the ingest loop, where
-// capture meets the store.
+// Turns what a source read, with its gaps filled, into writes of the store. The only place, with the
+// ingest loop, where capture meets the store.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "capture/source.h"
 #include "server/capture_state.h"
+#include "server/row_filler.h"
 #include "server/tail_hub.h"
 #include "store/feed_store.h"
 
@@ -31,7 +33,8 @@ struct WrittenBatch {
 // Thread rule: belongs to the thread of the ingest loop. Store and hub are lent.
 class EventWriter {
  public:
-  EventWriter(store::FeedStore& store, const TailHub& tail) : store_(store), tail_(tail) {}
+  EventWriter(store::FeedStore& store, const TailHub& tail, WantsBefore wants_before)
+      : store_(store), tail_(tail), filler_(store, std::move(wants_before)) {}
 
   // Before a source is opened: forgets what its last connection left half written, whose handles
   // the next one may use again.
@@ -55,6 +58,7 @@ class EventWriter {
 
   store::FeedStore& store_;
   const TailHub& tail_;
+  RowFiller filler_;
   // Collects what the next Append makes visible.
   store::AppendBatch next_;
   // Large transactions with parts in the store and no end yet.

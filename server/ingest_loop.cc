@@ -5,6 +5,7 @@
 #include "proto/reason.h"
 #include "server/limits.h"
 #include "server/retry_policy.h"
+#include "server/rows_policy.h"
 #include "server/tail_hub.h"
 
 namespace tidemark {
@@ -21,8 +22,11 @@ IngestLoop::IngestLoop(Feed& feed, EventLog& log, IngestObserver observer)
       log_(log),
       observer_(std::move(observer)),
       publishes_before_sync_(feed.source().Describe().replays_exactly),
-      writer_(feed.store(), feed.tail()),
-      random_(std::random_device()()) {}
+      writer_(feed.store(), feed.tail(), WantsBeforeOf(feed.config())),
+      known_rows_(feed.store()),
+      random_(std::random_device()()) {
+  feed_.source().UseKnownRows(&known_rows_);
+}
 
 void IngestLoop::Run() {
   while (!stopping()) {

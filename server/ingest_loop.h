@@ -1,9 +1,10 @@
 // The product: the one loop that carries a source's transactions into the store and to the readers.
 //
-//   read → append → publish → sync → confirm        where the source yields again, byte for byte,
-//                                                   what was not confirmed
-//   read → append → sync → publish → confirm        everywhere else
+//   read → fill → append → publish → sync → confirm        where the source yields again, byte for
+//                                                          byte, what was not confirmed
+//   read → fill → append → sync → publish → confirm        everywhere else
 //
+// Filling completes what the source left out of a change from the rows before it (row_filler.h).
 // Append survives kill -9, sync survives power loss; only what is synced is confirmed.
 #pragma once
 
@@ -18,6 +19,7 @@
 #include "server/event_log.h"
 #include "server/event_writer.h"
 #include "server/feed.h"
+#include "server/store_rows.h"
 
 namespace tidemark {
 
@@ -55,6 +57,7 @@ class IngestLoop {
   const IngestObserver observer_;
   const bool publishes_before_sync_;
   EventWriter writer_;
+  StoreRows known_rows_;
   uint32_t failures_ = 0;
   std::mt19937_64 random_;
 

@@ -7,18 +7,37 @@
 #include "proto/table_name.h"
 
 namespace tidemark {
+namespace {
+
+template <class Texts>
+std::vector<TablePattern> Patterns(const Texts& texts) {
+  std::vector<TablePattern> patterns;
+  for (const std::string& text : texts) {
+    if (auto pattern = TablePattern::Parse(text); pattern.ok()) {
+      patterns.push_back(*std::move(pattern));
+    }
+  }
+  return patterns;
+}
+
+bool MatchesAny(const std::vector<TablePattern>& patterns, const v1::TableSchema& schema) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const TablePattern& pattern) {
+    return pattern.Matches(schema.schema_name(), schema.table_name());
+  });
+}
+
+}  // namespace
 
 std::function<bool(const v1::TableSchema&)> RowsPolicyOf(const v1::FeedConfig& config) {
   if (config.has_rows() && !config.rows()) return [](const v1::TableSchema&) { return false; };
-  std::vector<TablePattern> off;
-  for (const std::string& text : config.rows_off()) {
-    if (auto pattern = TablePattern::Parse(text); pattern.ok()) off.push_back(*std::move(pattern));
-  }
-  return [off = std::move(off)](const v1::TableSchema& schema) {
-    return !schema.key_columns().empty() &&
-           std::none_of(off.begin(), off.end(), [&](const TablePattern& pattern) {
-             return pattern.Matches(schema.schema_name(), schema.table_name());
-           });
+  return [off = Patterns(config.rows_off())](const v1::TableSchema& schema) {
+    return !schema.key_columns().empty() && !MatchesAny(off, schema);
+  };
+}
+
+std::function<bool(const v1::TableSchema&)> WantsBeforeOf(const v1::FeedConfig& config) {
+  return [wanted = Patterns(config.before_images())](const v1::TableSchema& schema) {
+    return MatchesAny(wanted, schema);
   };
 }
 

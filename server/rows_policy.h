@@ -1,4 +1,4 @@
-// Of which tables a feed keeps current rows. Pure.
+// Of which tables a feed keeps current rows, and what they are used for. Pure.
 #pragma once
 
 #include <functional>
@@ -11,5 +11,9 @@ namespace tidemark {
 // True for a table with a usable key, unless the configuration switches rows off for the feed or,
 // by rows_off, for the table. REQUIRES: a configuration that LoadConfig accepted.
 std::function<bool(const v1::TableSchema&)> RowsPolicyOf(const v1::FeedConfig& config);
+
+// True for a table whose changes are to carry the row before them (before_images). The same
+// REQUIRES.
+std::function<bool(const v1::TableSchema&)> WantsBeforeOf(const v1::FeedConfig& config);
 
 }  // namespace tidemark

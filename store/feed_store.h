@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "proto/encoded_transaction.h"
 #include "proto/position.h"
+#include "store/change_index.h"
 #include "store/log_reader.h"
 #include "store/rows_reader.h"
 #include "store/schema_transition.h"
@@ -27,6 +28,20 @@ struct SpooledCommit {
   uint64_t handle = 0;
   Position position;
   v1::CommitRecord record;
+};
+
+// A run of a large transaction that has not committed; `bytes` are valid until the next one.
+struct SpooledRun {
+  uint64_t first_sequence = 0;
+  uint32_t part = 0;
+  std::string_view bytes;
+};
+
+class SpoolReader {
+ public:
+  virtual ~SpoolReader() = default;
+  // In order; false at the end.
+  virtual absl::StatusOr<bool> Next(SpooledRun* run) = 0;
 };
 
 // What becomes visible in one atomic step. Transactions and spooled commits are each in rising
@@ -64,6 +79,13 @@ class FeedStore {
   virtual absl::Status SpoolParts(uint64_t handle, const std::vector<v1::TableSchema>& schemas,
                                   const std::vector<EncodedRun>& runs) = 0;
   virtual absl::Status AbortSpool(uint64_t handle) = 0;
+  // What SpoolParts wrote, read back: all of it, or one run. InvalidArgument for an unknown handle,
+  // NotFound for an unknown run.
+  virtual absl::StatusOr<std::unique_ptr<SpoolReader>> NewSpoolReader(uint64_t handle) const = 0;
+  virtual absl::StatusOr<std::string> ReadSpooled(uint64_t handle, uint64_t first_sequence,
+                                                  uint32_t part) const = 0;
+  // Room on the disk for an index over such runs, for as long as it lives.
+  virtual absl::StatusOr<std::unique_ptr<IndexOverflow>> NewIndexOverflow() = 0;
   // Everything appended is fsynced when it returns.
   virtual absl::Status Sync() = 0;
   // Removes what an unfinished snapshot left (rows and schemas), and all spooled parts without a
@@ -117,6 +139,13 @@ class FeedStore {
   virtual absl::StatusOr<std::unique_ptr<LogReader>> NewLogReader(const Position& after) const = 0;
   // The current rows at one commit boundary (RowsReader::boundary), from a consistent view.
   virtual absl::StatusOr<std::unique_ptr<RowsReader>> NewRowsReader() const = 0;
+  // The same of one table, from an identity key (identity_key.h) on, rising; empty: all of it.
+  virtual absl::StatusOr<std::unique_ptr<RowsReader>> NewTableRowsReader(
+      const v1::TableSchema& table, std::string_view from_key) const = 0;
+  // The row of a table (identity_key.h) after everything appended, as row_value.h; nullopt when
+  // there is none, or none are kept. Capture's thread.
+  virtual absl::StatusOr<std::optional<std::string>> FindRow(const v1::TableSchema& table,
+                                                             std::string_view key) = 0;
 
   // Commit record of the newest transaction at or before a boundary, where the log still holds one.
   virtual absl::StatusOr<std::optional<std::pair<Position, v1::CommitRecord>>> RecordAtOrBefore(
@@ -131,6 +160,8 @@ class FeedStore {
   // Folds what is synced into the rows; true when there was something. Background threads call it;
   // so may tests.
   virtual absl::StatusOr<bool> FoldOnce() = 0;
+  // Everything appended is synced and in the rows when it returns. Capture's thread.
+  virtual absl::Status FoldToHead() = 0;
   // Not OK: the fold is stuck, with the cause. Capture stops when the unfolded tail reaches its
   // bound.
   virtual absl::Status fold_status() const = 0;

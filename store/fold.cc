@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "proto/reason.h"
+#include "store/absent_columns.h"
 #include "store/identity_key.h"
 #include "store/row_value.h"
 
@@ -33,10 +34,6 @@ absl::Status Damaged(std::string_view found) {
                          fmt::format("the log holds what cannot be folded: {}; `logdump verify` "
                                      "names everything that is wrong",
                                      found));
-}
-
-bool HasAbsent(const std::vector<std::string_view>& values) {
-  return std::any_of(values.begin(), values.end(), [](std::string_view v) { return v.empty(); });
 }
 
 }  // namespace
@@ -201,8 +198,6 @@ absl::Status Fold::BuildRow(const Schema& schema, const ChangeId& id,
   return absl::OkStatus();
 }
 
-// Columns are found by name: one may have been added or dropped since. A column whose type changed
-// meanwhile stays absent, for the old value may not be what the source holds now.
 absl::Status Fold::FillFrom(std::string_view row, const Schema& schema,
                             std::vector<std::string_view>* after) {
   const std::optional<StoredRow> before = DecodeRow(row);
@@ -212,18 +207,7 @@ absl::Status Fold::FillFrom(std::string_view row, const Schema& schema,
   }
   absl::StatusOr<const Schema*> old = FindSchema(before->schema_id);
   if (!old.ok()) return old.status();
-  const auto& columns = (*old)->schema.columns();
-  for (size_t i = 0; i < after->size(); ++i) {
-    if (!(*after)[i].empty()) continue;
-    const v1::Column& wanted = schema.schema.columns(static_cast<int>(i));
-    for (int c = 0; c < columns.size() && static_cast<size_t>(c) < values.size(); ++c) {
-      if (columns[c].name() == wanted.name() && columns[c].form() == wanted.form() &&
-          columns[c].source_type() == wanted.source_type()) {
-        // Lives in the caller's `row`.
-        (*after)[i] = values[static_cast<size_t>(c)];
-      }
-    }
-  }
+  FillAbsent((*old)->schema, values, schema.schema, after);
   return absl::OkStatus();
 }
 

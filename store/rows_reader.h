@@ -17,6 +17,8 @@ struct StoredRow {
   uint64_t sequence = 0;
   // Serialized `values` fields of a tidemark.v1.Row.
   std::string_view values;
+  // The replica identity (identity_key.h), from a reader of one table; empty from one of all.
+  std::string_view key;
 };
 
 // Owned by one thread at a time; pins the files of its view, so keep it no longer than a bootstrap

@@ -50,6 +50,7 @@ bool RunWalker::ReadChange(std::string_view message) {
   change_.ordinal = 0;
   change_.key_change = false;
   change_.after.clear();
+  change_.before.clear();
   change_.key.clear();
   WireReader reader(message);
   WireField field;
@@ -68,6 +69,10 @@ bool RunWalker::ReadChange(std::string_view message) {
       case Change::kAfterFieldNumber:
         if (!is_bytes) return false;
         change_.after.push_back(field.bytes);
+        break;
+      case Change::kBeforeFieldNumber:
+        if (!is_bytes) return false;
+        change_.before.push_back(field.bytes);
         break;
       case Change::kKeyFieldNumber:
         if (!is_bytes) return false;

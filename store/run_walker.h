@@ -12,14 +12,14 @@
 
 namespace tidemark::store {
 
-// A tidemark.v1.Change without its before-image. Each value is a serialized tidemark.v1.Value; an
-// empty one is absent.
+// A tidemark.v1.Change. Each value is a serialized tidemark.v1.Value; an empty one is absent.
 struct ChangeView {
   v1::Op op = v1::OP_UNSPECIFIED;
   uint32_t table = 0;
   uint32_t ordinal = 0;
   bool key_change = false;
   std::vector<std::string_view> after;
+  std::vector<std::string_view> before;
   std::vector<std::string_view> key;
 };
 

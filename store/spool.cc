@@ -71,6 +71,15 @@ absl::Status Spool::Abort(uint64_t handle) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<uint64_t> Spool::TakeId() {
+  std::string value;
+  AppendBig64(&value, next_id_ + 1);
+  rocksdb::WriteBatch batch;
+  batch.Put(database_.meta(), NextSpoolIdKey(feed_), value);
+  if (absl::Status status = database_.Write(&batch, /*sync=*/false); !status.ok()) return status;
+  return next_id_++;
+}
+
 absl::Status Spool::AbortAll() {
   while (!open_.empty()) {
     if (absl::Status status = Abort(open_.begin()->first); !status.ok()) return status;

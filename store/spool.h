@@ -39,6 +39,8 @@ class Spool {
   // The commit is in the log: the parts belong to it now.
   void Forget(uint64_t handle) { open_.erase(handle); }
   absl::Status Abort(uint64_t handle);
+  // An id for what never commits, and is gone at the next start of the store.
+  absl::StatusOr<uint64_t> TakeId();
   absl::Status AbortAll();
 
  private:

@@ -9,6 +9,9 @@
 #include "store/change_log.h"
 #include "store/log_recovery.h"
 #include "store/log_trim.h"
+#include "store/row_value.h"
+#include "store/spool_index.h"
+#include "store/spool_reader.h"
 #include "store/stored_log_reader.h"
 #include "store/stored_rows_reader.h"
 
@@ -33,6 +36,9 @@ StoredFeed::StoredFeed(Database* database, FeedId feed, const StoreOptions& opti
       schemas_(database, feed),
       spool_(database, feed),
       snapshot_rows_(database, feed, Lookups()),
+      tail_rows_(
+          database, feed, &state_,
+          RowKeys(feed, Lookups().schema, Lookups().keeps_rows), [this] { return FoldToHead(); }),
       folder_(database, feed, &state_, Lookups()) {}
 
 StoredFeed::~StoredFeed() { fold_thread_.reset(); }
@@ -194,6 +200,31 @@ absl::Status StoredFeed::SpoolParts(uint64_t handle, const std::vector<v1::Table
   return spool_.Write(handle, runs, schemas_.Tables(), &write);
 }
 
+absl::StatusOr<std::unique_ptr<SpoolReader>> StoredFeed::NewSpoolReader(uint64_t handle) const {
+  const auto parts = spool_.Find(handle);
+  if (!parts.ok()) return parts.status();
+  return std::make_unique<StoredSpoolReader>(database_, feed_, (*parts)->spool_id);
+}
+
+absl::StatusOr<std::string> StoredFeed::ReadSpooled(uint64_t handle, uint64_t first_sequence,
+                                                    uint32_t part) const {
+  const auto parts = spool_.Find(handle);
+  if (!parts.ok()) return parts.status();
+  std::string run;
+  const rocksdb::Status status = database_.rocks()->Get(
+      rocksdb::ReadOptions(), database_.spool(),
+      SpoolKey{feed_, (*parts)->spool_id, first_sequence, part}.Encode(), &run);
+  if (status.IsNotFound()) return absl::NotFoundError("no such run in the spool");
+  if (!status.ok()) return database_.Error(status, "read the spool");
+  return run;
+}
+
+absl::StatusOr<std::unique_ptr<IndexOverflow>> StoredFeed::NewIndexOverflow() {
+  const auto id = spool_.TakeId();
+  if (!id.ok()) return id.status();
+  return std::make_unique<SpoolIndex>(&database_, feed_, *id);
+}
+
 absl::Status StoredFeed::Sync() {
   const FeedBoundaries before = state_.Get();
   if (absl::Status status = database_.SyncWal(); !status.ok()) return status;
@@ -264,6 +295,32 @@ absl::StatusOr<std::unique_ptr<RowsReader>> StoredFeed::NewRowsReader() const {
   return StoredRowsReader::Open(database_, feed_);
 }
 
+absl::StatusOr<std::unique_ptr<RowsReader>> StoredFeed::NewTableRowsReader(
+    const v1::TableSchema& table, std::string_view from_key) const {
+  return StoredRowsReader::Open(
+      database_, feed_, RowsTablePrefix(feed_, table.schema_name(), table.table_name()), from_key);
+}
+
+absl::StatusOr<std::optional<std::string>> StoredFeed::FindRow(const v1::TableSchema& table,
+                                                               std::string_view key) {
+  if (!snapshot_whole() || !KeepsRows(table)) return std::nullopt;
+  const std::string prefix = RowsTablePrefix(feed_, table.schema_name(), table.table_name());
+  auto row = tail_rows_.Find(prefix, prefix + std::string(key));
+  if (!row.ok() || !row->has_value()) return row;
+  const auto decoded = DecodeRow(**row);
+  if (!decoded) return database_.Damaged("a current row is shorter than its header");
+  if (decoded->position == Position()) {
+    // No transaction has written it since the snapshot.
+    if (!snapshot_boundary_) {
+      const auto marker = ReadRowsMarker(database_, feed_);
+      if (!marker.ok()) return marker.status();
+      snapshot_boundary_ = marker->snapshot;
+    }
+    (*row)->replace(0, Position::kBytes, snapshot_boundary_->bytes());
+  }
+  return row;
+}
+
 absl::StatusOr<bool> StoredFeed::FoldOnce() {
   std::lock_guard lock(fold_mutex_);
   const FeedBoundaries from = state_.Get();
@@ -280,6 +337,15 @@ absl::StatusOr<bool> StoredFeed::FoldOnce() {
     now.log_bytes_folded = bytes;
   });
   return true;
+}
+
+absl::Status StoredFeed::FoldToHead() {
+  if (absl::Status status = Sync(); !status.ok()) return status;
+  while (folded() < head()) {
+    const absl::StatusOr<bool> folded_some = FoldOnce();
+    if (!folded_some.ok()) return folded_some.status();
+  }
+  return absl::OkStatus();
 }
 
 absl::Status StoredFeed::fold_status() const {

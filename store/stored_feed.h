@@ -20,6 +20,7 @@
 #include "store/snapshot_rows.h"
 #include "store/spool.h"
 #include "store/store.h"
+#include "store/tail_rows.h"
 
 namespace tidemark::store {
 
@@ -37,6 +38,10 @@ class StoredFeed final : public FeedStore {
   absl::Status SpoolParts(uint64_t handle, const std::vector<v1::TableSchema>& schemas,
                           const std::vector<EncodedRun>& runs) override;
   absl::Status AbortSpool(uint64_t handle) override { return spool_.Abort(handle); }
+  absl::StatusOr<std::unique_ptr<SpoolReader>> NewSpoolReader(uint64_t handle) const override;
+  absl::StatusOr<std::string> ReadSpooled(uint64_t handle, uint64_t first_sequence,
+                                          uint32_t part) const override;
+  absl::StatusOr<std::unique_ptr<IndexOverflow>> NewIndexOverflow() override;
   absl::Status Sync() override;
   absl::Status BeginSnapshot() override;
   absl::Status AddSnapshotRows(const std::vector<v1::TableSchema>& schemas,
@@ -67,12 +72,17 @@ class StoredFeed final : public FeedStore {
 
   absl::StatusOr<std::unique_ptr<LogReader>> NewLogReader(const Position& after) const override;
   absl::StatusOr<std::unique_ptr<RowsReader>> NewRowsReader() const override;
+  absl::StatusOr<std::unique_ptr<RowsReader>> NewTableRowsReader(
+      const v1::TableSchema& table, std::string_view from_key) const override;
+  absl::StatusOr<std::optional<std::string>> FindRow(const v1::TableSchema& table,
+                                                     std::string_view key) override;
   absl::StatusOr<std::optional<std::pair<Position, v1::CommitRecord>>> RecordAtOrBefore(
       const Position& boundary) const override;
 
   absl::Status Trim(const RetentionBounds& bounds, absl::Time now,
                     std::optional<Position> keep_from) override;
   absl::StatusOr<bool> FoldOnce() override;
+  absl::Status FoldToHead() override;
   absl::Status fold_status() const override;
 
  private:
@@ -110,6 +120,9 @@ class StoredFeed final : public FeedStore {
   Spool spool_;
   SnapshotRows snapshot_rows_;
   LogSampler sampler_;
+  TailRows tail_rows_;
+  // Boundary of the initial snapshot, once it was asked for.
+  std::optional<Position> snapshot_boundary_;
 
   mutable std::mutex mutex_;
   v1::Checkpoint checkpoint_;                     // protected by mutex_

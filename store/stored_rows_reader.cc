@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "absl/strings/escaping.h"
 #include "proto/reason.h"
 #include "store/row_value.h"
@@ -13,8 +15,8 @@ constexpr size_t kReadAheadBytes = size_t{1} << 20;
 
 }  // namespace
 
-StoredRowsReader::StoredRowsReader(const Database& database, FeedId feed)
-    : database_(database), feed_(feed), end_key_(FeedPrefix(feed + 1)), end_(end_key_) {
+StoredRowsReader::StoredRowsReader(const Database& database, FeedId feed, std::string end_key)
+    : database_(database), feed_(feed), end_key_(std::move(end_key)), end_(end_key_) {
   rocksdb::ReadOptions options;
   options.iterate_upper_bound = &end_;
   options.readahead_size = kReadAheadBytes;
@@ -25,8 +27,21 @@ StoredRowsReader::StoredRowsReader(const Database& database, FeedId feed)
 
 absl::StatusOr<std::unique_ptr<StoredRowsReader>> StoredRowsReader::Open(const Database& database,
                                                                          FeedId feed) {
-  std::unique_ptr<StoredRowsReader> reader(new StoredRowsReader(database, feed));
+  std::unique_ptr<StoredRowsReader> reader(
+      new StoredRowsReader(database, feed, FeedPrefix(feed + 1)));
   if (absl::Status s = reader->ReadMarker(); !s.ok()) return s;
+  return reader;
+}
+
+absl::StatusOr<std::unique_ptr<StoredRowsReader>> StoredRowsReader::Open(
+    const Database& database, FeedId feed, std::string_view table_prefix,
+    std::string_view from_key) {
+  std::unique_ptr<StoredRowsReader> reader(
+      new StoredRowsReader(database, feed, PrefixEnd(table_prefix)));
+  if (absl::Status s = reader->ReadMarker(); !s.ok()) return s;
+  reader->prefix_bytes_ = table_prefix.size();
+  reader->at_->Seek(std::string(table_prefix) + std::string(from_key));
+  reader->at_first_ = true;
   return reader;
 }
 
@@ -46,7 +61,7 @@ absl::Status StoredRowsReader::ReadMarker() {
 
 absl::StatusOr<bool> StoredRowsReader::Next(StoredRow* row) {
   // The marker stands before every row.
-  at_->Next();
+  if (!std::exchange(at_first_, false)) at_->Next();
   if (!at_->Valid()) {
     if (!at_->status().ok()) return database_.Error(at_->status(), "read the current rows");
     return false;
@@ -58,6 +73,7 @@ absl::StatusOr<bool> StoredRowsReader::Next(StoredRow* row) {
                                              at_->key().data(), at_->key().size())))));
   }
   *row = *decoded;
+  if (prefix_bytes_ > 0) row->key = key().substr(prefix_bytes_);
   // No transaction has written it since the snapshot.
   if (row->position == Position()) row->position = marker_.snapshot;
   return true;

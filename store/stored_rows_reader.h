@@ -17,6 +17,11 @@ class StoredRowsReader final : public RowsReader {
   // FEED_NOT_READY (UNAVAILABLE) while the initial snapshot is not whole; STORE_DAMAGED.
   static absl::StatusOr<std::unique_ptr<StoredRowsReader>> Open(const Database& database,
                                                                 FeedId feed);
+  // Of one table (RowsTablePrefix), from an identity key on.
+  static absl::StatusOr<std::unique_ptr<StoredRowsReader>> Open(const Database& database,
+                                                                FeedId feed,
+                                                                std::string_view table_prefix,
+                                                                std::string_view from_key);
 
   const Position& boundary() const override { return marker_.folded; }
   absl::StatusOr<bool> Next(StoredRow* row) override;
@@ -25,7 +30,7 @@ class StoredRowsReader final : public RowsReader {
   std::string_view key() const { return {at_->key().data(), at_->key().size()}; }
 
  private:
-  StoredRowsReader(const Database& database, FeedId feed);
+  StoredRowsReader(const Database& database, FeedId feed, std::string end_key);
   absl::Status ReadMarker();
 
   const Database& database_;
@@ -35,6 +40,10 @@ class StoredRowsReader final : public RowsReader {
   // One iterator is one view: the marker and the rows that it gives belong together.
   std::unique_ptr<rocksdb::Iterator> at_;
   RowsMarker marker_;
+  // Of a reader of one table.
+  size_t prefix_bytes_ = 0;
+  // It stands on the first row already.
+  bool at_first_ = false;
 };
 
 }  // namespace tidemark::store

@@ -112,6 +112,9 @@ absl::StatusOr<const Relation*> RelationCache::Keep(RelationDescription descript
       ReadRelation(catalog, description, &types_, absl::Now() + kCatalogTimeout);
   if (!relation.ok()) return relation.status();
   relation->captured = MatchesAny(patterns_, description.schema_name, description.table_name);
+  const GapPolicy gaps = gaps_(relation->schema);
+  relation->shape.rows_kept = gaps.rows_kept;
+  relation->shape.wants_before = gaps.wants_before;
   relation->description = std::move(description);
   std::unique_ptr<Relation>& kept = relations_[relation->description.oid];
   kept = std::make_unique<Relation>(*std::move(relation));

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -62,10 +64,18 @@ Relation BuildRelation(const RelationDescription& description,
 absl::StatusOr<Relation> ReadRelation(Connection* catalog, const RelationDescription& description,
                                       TypeCatalog* types, absl::Time deadline);
 
+// What current rows are to fill in the changes of a table.
+struct GapPolicy {
+  bool rows_kept = false;
+  bool wants_before = false;
+};
+using GapPolicyOf = std::function<GapPolicy(const v1::TableSchema&)>;
+
 // Thread rule: one thread at a time. `patterns` must outlive the cache.
 class RelationCache {
  public:
-  explicit RelationCache(std::span<const TablePattern> patterns) : patterns_(patterns) {}
+  RelationCache(std::span<const TablePattern> patterns, GapPolicyOf gaps)
+      : patterns_(patterns), gaps_(std::move(gaps)) {}
 
   // A Relation message: replaces what was known under its OID. Asks the catalog, with a deadline of
   // its own (kCatalogTimeout). The pointer is valid until the OID is put or read again.
@@ -81,6 +91,7 @@ class RelationCache {
   absl::StatusOr<const Relation*> Keep(RelationDescription description, Connection* catalog);
 
   std::span<const TablePattern> patterns_;
+  const GapPolicyOf gaps_;
   TypeCatalog types_;
   absl::flat_hash_map<uint32_t, std::unique_ptr<Relation>> relations_;
 };

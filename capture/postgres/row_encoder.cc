@@ -70,6 +70,7 @@ absl::Status RowEncoder::AppendColumn(const RowShape& shape, size_t column,
       AppendNull(tag, out);
       return absl::OkStatus();
     case ColumnKind::kUnchanged:
+      after_has_absent_ |= tag == ValueTag::kAfter;
       AppendAbsent(tag, out);
       return absl::OkStatus();
     case ColumnKind::kText: {
@@ -99,7 +100,12 @@ absl::Status RowEncoder::EncodeRow(const RowShape& shape, Tuple row, ValueTag ta
   return absl::OkStatus();
 }
 
+bool RowEncoder::HasGap(const RowShape& shape) const {
+  return (after_has_absent_ && shape.rows_kept) || (shape.wants_before && before_.empty());
+}
+
 absl::Status RowEncoder::EncodeAfter(const RowShape& shape, const UpdateMessage& update) {
+  after_has_absent_ = false;
   if (update.old_kind == OldTuple::kNone) {
     return EncodeRow(shape, update.row, ValueTag::kAfter, &after_);
   }
@@ -149,11 +155,12 @@ absl::Status RowEncoder::AddUpdate(const RowShape& shape, const UpdateMessage& u
   }
   if (!status.ok()) return status;
   if (!ChangesKey(shape, update)) {
-    builder->AddChange(v1::OP_UPDATE, shape.schema_id, {.after = after_, .before = before_});
+    builder->AddChange(v1::OP_UPDATE, shape.schema_id,
+                       {.after = after_, .before = before_, .has_gaps = HasGap(shape)});
     return absl::OkStatus();
   }
   status = EncodeKey(shape, update.old_row);
-  if (status.ok()) builder->AddKeyChange(shape.schema_id, key_, before_, after_);
+  if (status.ok()) builder->AddKeyChange(shape.schema_id, key_, before_, after_, HasGap(shape));
   return status;
 }
 
@@ -166,7 +173,9 @@ absl::Status RowEncoder::AddDelete(const RowShape& shape, const DeleteMessage& r
     status = EncodeRow(shape, removal.old_row, ValueTag::kBefore, &before_);
   }
   if (!status.ok()) return status;
-  builder->AddChange(v1::OP_DELETE, shape.schema_id, {.before = before_, .key = key_});
+  builder->AddChange(
+      v1::OP_DELETE, shape.schema_id,
+      {.before = before_, .key = key_, .has_gaps = shape.wants_before && before_.empty()});
   return absl::OkStatus();
 }
 

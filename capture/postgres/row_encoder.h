@@ -29,6 +29,10 @@ struct RowShape {
   std::vector<std::string> column_names;
   // TableSchema.key_columns: the replica identity, the primary key under replica identity full.
   std::vector<uint32_t> key_columns;
+  // Current rows can fill what a change leaves out (EncodedRun::has_gaps).
+  bool rows_kept = false;
+  // They are to tell the row before each change too, where the source does not.
+  bool wants_before = false;
 };
 
 // Errors are SOURCE_PROTOCOL and name table and column: a tuple of another width, a value that is
@@ -39,7 +43,7 @@ class RowEncoder {
   absl::Status AddInsert(const RowShape& shape, const InsertMessage& insert,
                          TransactionBuilder* builder);
   // An unchanged TOAST value is taken from the old row where that is there, and is absent
-  // otherwise. When a key column differs: a delete of the old key and an insert of the new one.
+  // otherwise, which is a gap. When a key column differs: a delete of the old key and an insert of the new one.
   absl::Status AddUpdate(const RowShape& shape, const UpdateMessage& update,
                          TransactionBuilder* builder);
   // The key, and the row before under replica identity full. A table without a key has only that.
@@ -68,8 +72,12 @@ class RowEncoder {
   absl::Status EncodeAfter(const RowShape& shape, const UpdateMessage& update);
   absl::Status EncodeKey(const RowShape& shape, Tuple old_row);
 
+  // A gap that current rows may fill, given the row before it (before_).
+  bool HasGap(const RowShape& shape) const;
+
   bool composite_text_allowed_ = false;
   std::string after_;
+  bool after_has_absent_ = false;
   std::string before_;
   std::string key_;
   std::string unescaped_;

@@ -20,10 +20,12 @@ absl::Duration SilenceTimeout(const v1::FeedConfig& config) {
 }  // namespace
 
 PostgresSource::PostgresSource(const v1::FeedConfig& config, std::vector<TablePattern> tables,
-                               std::vector<TablePattern> rows_off)
+                               std::vector<TablePattern> rows_off,
+                               std::vector<TablePattern> before_images)
     : config_(config),
       tables_(std::move(tables)),
       rows_off_(std::move(rows_off)),
+      before_images_(std::move(before_images)),
       slot_name_(SlotName(config)),
       publication_name_(PublicationName(config)),
       silence_timeout_(SilenceTimeout(config)),

@@ -41,7 +41,7 @@ inline constexpr int kSnapshotAttemptsMax = 5;
 class PostgresSource final : public Source {
  public:
   PostgresSource(const v1::FeedConfig& config, std::vector<TablePattern> tables,
-                 std::vector<TablePattern> rows_off);
+                 std::vector<TablePattern> rows_off, std::vector<TablePattern> before_images);
   ~PostgresSource() override;
 
   absl::Status Open(const v1::Checkpoint& checkpoint, uint32_t generation) override;
@@ -98,6 +98,7 @@ class PostgresSource final : public Source {
   const v1::FeedConfig config_;
   const std::vector<TablePattern> tables_;
   const std::vector<TablePattern> rows_off_;
+  const std::vector<TablePattern> before_images_;
   const std::string slot_name_;
   const std::string publication_name_;
   const absl::Duration silence_timeout_;

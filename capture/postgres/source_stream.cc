@@ -26,8 +26,13 @@ absl::Status PostgresSource::StartStreaming() {
       fmt::format("streaming from slot {}", slot_name_), absl::Now() + kConnectTimeout);
   if (!started.ok()) return started;
   const absl::Time now = absl::Now();
-  streaming_.emplace(generation_, start_, tables_,
-                     [this] { return Catalog(absl::Now() + kConnectTimeout); });
+  streaming_.emplace(
+      generation_, start_, tables_,
+      [this](const v1::TableSchema& schema) -> GapPolicy {
+        const bool kept = KeepsRows(schema);
+        return {kept, kept && MatchesAny(before_images_, schema.schema_name(), schema.table_name())};
+      },
+      [this] { return Catalog(absl::Now() + kConnectTimeout); });
   replies_.emplace(start_, server_.wal_sender_timeout, now);
   checkpoint_ = start_;
   progress_sent_ = now;

@@ -26,10 +26,10 @@ uint64_t OneChange(const RowShape&) { return 1; }
 }  // namespace
 
 Streaming::Streaming(uint32_t generation, Lsn start, std::span<const TablePattern> patterns,
-                     CatalogProvider catalog)
+                     GapPolicyOf gaps, CatalogProvider catalog)
     : generation_(generation),
       catalog_(std::move(catalog)),
-      relations_(patterns),
+      relations_(patterns, std::move(gaps)),
       proved_(start),
       heard_(start) {}
 

@@ -31,7 +31,7 @@ class Streaming {
  public:
   // Everything at or before `start` was handed over before.
   Streaming(uint32_t generation, Lsn start, std::span<const TablePattern> patterns,
-            CatalogProvider catalog);
+            GapPolicyOf gaps, CatalogProvider catalog);
 
   // Takes one frame; appends what became whole, or too large to be held.
   absl::Status OnFrame(std::string_view frame, std::vector<SourceEvent>* events);
