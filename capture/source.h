@@ -66,6 +66,27 @@ using SourceEvent = std::variant<SchemaSeen, TransactionRead, LargePart, LargeCo
 struct CaptureBatch {
   std::vector<SourceEvent> events;
   std::optional<v1::Checkpoint> checkpoint;
+  // With a checkpoint: the point that StopAt named is reached. Every transaction at or before this
+  // bound was handed over, none behind it, and nothing follows. The checkpoint may lie before the
+  // bound: it is where capture would go on.
+  std::optional<Position> finished;
+};
+
+// Where a source's log ended when it was asked: all that was durable there.
+struct LogEnd {
+  Position position;
+  // The source's clock, before the position was looked up.
+  absl::Time clock;
+};
+
+// Where capture is to end; whichever comes first, and neither: never.
+struct StopPoint {
+  // Behind every transaction at or before it.
+  std::optional<Position> bound;
+  // Before the first transaction that was committed later.
+  std::optional<absl::Time> time;
+
+  friend bool operator==(const StopPoint&, const StopPoint&) = default;
 };
 
 // What a source is and promises, for DescribeFeed.
@@ -77,10 +98,10 @@ struct SourceDescription {
   bool replays_exactly = false;
 };
 
-// Thread rule: one thread calls Open, Read, Confirm and Close; Interrupt, FillStatus, Describe and
-// the native forms are safe from any thread. Errors carry a reason of proto/reason.h; IsRetried
-// tells those that may pass from those that need a person. After an error the source is closed, and
-// may be opened again with the durable checkpoint.
+// Thread rule: one thread calls Open, Read, Confirm, Close and what belongs to bounds; Interrupt,
+// FillStatus, Describe, CheckBounded and the native forms are safe from any thread. Errors carry a
+// reason of proto/reason.h; IsRetried tells those that may pass from those that need a person.
+// After an error the source is closed, and may be opened again with the durable checkpoint.
 class Source {
  public:
   virtual ~Source() = default;
@@ -102,12 +123,29 @@ class Source {
 
   virtual void Close() = 0;
 
+  // Bounds. They belong to the same thread, between two Reads.
+
+  // Sets where capture ends, for this connection and later ones. May be called while closed.
+  // BOUND_BEFORE_START when it handed over more than that; a source for which bounds are not proved
+  // says so here or when it is opened, as it does for a bound that lies before the snapshot.
+  virtual absl::Status StopAt(const StopPoint& point) = 0;
+  // Where the source's log ends now; nothing while it cannot be asked, and not before the snapshot
+  // is whole. Writes nothing at the source.
+  virtual std::optional<LogEnd> SampleEnd() = 0;
+  // Somebody waits until everything up to `upto` is proved (nullopt: nobody does): the source is
+  // asked, again and again if need be but not too often, and what it proves comes at once.
+  virtual void Prove(const std::optional<Position>& upto) = 0;
+
   // Makes a Read (or Open) in progress return soon.
   virtual void Interrupt() = 0;
 
   // Sets source_state, detail, lag, slot and snapshot from memory; never waits.
   virtual void FillStatus(v1::FeedStatus* status) const = 0;
   virtual SourceDescription Describe() const = 0;
+
+  // Whether a bounded read is proved to be exact, as far as `checkpoint` tells; else
+  // FEATURE_UNSUPPORTED with the cause.
+  virtual absl::Status CheckBounded(const v1::Checkpoint& checkpoint) const = 0;
 
   // The engine's own form of a position, for people.
   virtual std::string NativeText(const Position& position) const = 0;

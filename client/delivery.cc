@@ -44,10 +44,20 @@ absl::Status Delivery::Take(const v1::SubscribeResponse& record) {
       return TakeSchemaChange(record.schema_change());
     case v1::SubscribeResponse::kClosing:
       return TakeClosing(record.closing());
+    case v1::SubscribeResponse::kBound:
+      return TakeBound(record.bound());
     case v1::SubscribeResponse::RECORD_NOT_SET:
       break;
   }
   return absl::OkStatus();
+}
+
+absl::Status Delivery::TakeBound(const v1::Bound& bound) {
+  if (bound.position() == bound_position_) return absl::OkStatus();
+  bound_position_ = bound.position();
+  // Of a bound that was asked for as "now" or as a time: a stream that is opened anew keeps it.
+  if (!bound.native_position().empty()) until_.set_native_position(bound.native_position());
+  return handler_.OnBound(bound);
 }
 
 absl::Status Delivery::TakeOpened(const v1::Opened& opened) {

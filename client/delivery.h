@@ -17,12 +17,17 @@ namespace tidemark::client {
 
 class Delivery {
  public:
-  // `handler` is lent. `start` is where the first stream begins.
-  Delivery(FeedHandler& handler, v1::Start start, uint64_t held_bytes_max)
-      : handler_(handler), start_(std::move(start)), assembler_(held_bytes_max) {}
+  // `handler` is lent. `start` and `until` are where the first stream begins and ends.
+  Delivery(FeedHandler& handler, v1::Start start, v1::Until until, uint64_t held_bytes_max)
+      : handler_(handler),
+        start_(std::move(start)),
+        until_(std::move(until)),
+        assembler_(held_bytes_max) {}
 
   // Where the next stream must begin: strictly behind what was handed over, once there is a cursor.
   v1::Start NextStart() const;
+  // Where it must end: where the first one ends, once that is known.
+  const v1::Until& NextUntil() const { return until_; }
   // Empty before the first.
   const std::string& cursor() const { return cursor_; }
 
@@ -38,6 +43,7 @@ class Delivery {
 
  private:
   absl::Status TakeOpened(const v1::Opened& opened);
+  absl::Status TakeBound(const v1::Bound& bound);
   absl::Status BeginBootstrap();
   absl::Status TakeSchema(const v1::TableSchema& schema);
   absl::Status TakeSchemaChange(const v1::SchemaChange& change);
@@ -53,6 +59,8 @@ class Delivery {
 
   FeedHandler& handler_;
   const v1::Start start_;
+  v1::Until until_;
+  std::string bound_position_;
   ChangeAssembler assembler_;
 
   // What was handed over; survives streams.

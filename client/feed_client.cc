@@ -57,7 +57,8 @@ FeedClient::FeedClient(std::shared_ptr<grpc::Channel> channel, FeedClientOptions
     : options_(std::move(options)), stub_(v1::ChangeFeed::NewStub(std::move(channel))) {}
 
 absl::Status FeedClient::Run(FeedHandler& handler) {
-  Delivery delivery(handler, options_.request.start(), options_.held_bytes_max);
+  Delivery delivery(handler, options_.request.start(), options_.request.until(),
+                    options_.held_bytes_max);
   Backoff backoff(options_.backoff);
   while (!IsStopped()) {
     backoff.Started(absl::Now());
@@ -77,6 +78,7 @@ absl::Status FeedClient::Run(FeedHandler& handler) {
 FeedClient::StreamEnd FeedClient::RunStream(Delivery& delivery, FeedHandler& handler) {
   v1::SubscribeRequest request = options_.request;
   *request.mutable_start() = delivery.NextStart();
+  *request.mutable_until() = delivery.NextUntil();
   delivery.BeginStream();
 
   grpc::ClientContext context;

@@ -34,7 +34,8 @@
 namespace tidemark::client {
 
 struct FeedClientOptions {
-  // feed, start, filter, until, limits, progress period and label, as the server takes them.
+  // feed, start, filter, until, limits, progress period and label, as the server takes them. A
+  // bound that is looked up (now, a time) is looked up once, and kept over reconnects.
   v1::SubscribeRequest request;
   BackoffOptions backoff;
   // False: the first break ends Run with its error.

@@ -19,5 +19,9 @@ inline constexpr std::string_view kCursorFileDamaged = "CURSOR_FILE_DAMAGED";
 inline constexpr std::string_view kCursorFileIo = "CURSOR_FILE_IO";
 // A file that the command line names cannot be read, or standard output cannot be written.
 inline constexpr std::string_view kFileIo = "FILE_IO";
+// An export would replace a file, or mix with another export.
+inline constexpr std::string_view kFileExists = "FILE_EXISTS";
+// The format cannot hold what the feed has: CSV has the columns of one table as it was.
+inline constexpr std::string_view kFormatUnsuitable = "FORMAT_UNSUITABLE";
 
 }  // namespace tidemark::client::reason

@@ -22,8 +22,10 @@ int RunProgram(int argc, char** argv) {
   AddServerOptions(app, &server);
   int exit_code = kDone;
   AddTail(app, server, &exit_code);
+  AddExport(app, server, &exit_code);
   AddStatus(app, server, &exit_code);
   AddDescribe(app, server, &exit_code);
+  AddStop(app, server, &exit_code);
   AddStreams(app, server, &exit_code);
   AddCursor(app, server, &exit_code);
   try {
@@ -39,6 +41,8 @@ int RunProgram(int argc, char** argv) {
 int main(int argc, char** argv) {
   // A closed pipe is an error of write, not the death of the program: the cursor is stored first.
   std::signal(SIGPIPE, SIG_IGN);
+  // So is a file that may not grow any more.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return RunProgram(argc, argv);
   } catch (const std::system_error& error) {

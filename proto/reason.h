@@ -30,6 +30,8 @@ inline constexpr std::string_view kFeedUnknown = "FEED_UNKNOWN";                
 inline constexpr std::string_view kFeatureUnsupported = "FEATURE_UNSUPPORTED";  // UNIMPLEMENTED
 inline constexpr std::string_view kRequestInvalid = "REQUEST_INVALID";          // INVALID_ARGUMENT
 inline constexpr std::string_view kTableUnknown = "TABLE_UNKNOWN";              // INVALID_ARGUMENT
+inline constexpr std::string_view kBoundBeforeStart = "BOUND_BEFORE_START";     // OUT_OF_RANGE
+inline constexpr std::string_view kBoundBeforeSnapshot = "BOUND_BEFORE_SNAPSHOT";  // OUT_OF_RANGE
 inline constexpr std::string_view kSnapshotUnavailable =
     "SNAPSHOT_UNAVAILABLE";  // FAILED_PRECONDITION
 inline constexpr std::string_view kFeedNotReady =
@@ -46,7 +48,8 @@ inline constexpr std::string_view kCursorExpired = "CURSOR_EXPIRED";    // OUT_O
 inline constexpr std::string_view kCursorAhead = "CURSOR_AHEAD";        // UNAVAILABLE
 inline constexpr std::string_view kCursorDiverged = "CURSOR_DIVERGED";  // FAILED_PRECONDITION
 // Ends of streams (Closing.reason) that are not errors of the request.
-inline constexpr std::string_view kServerDraining = "SERVER_DRAINING";      // UNAVAILABLE
+inline constexpr std::string_view kFinished = "FINISHED";               // OK: the bound was reached
+inline constexpr std::string_view kServerDraining = "SERVER_DRAINING";  // UNAVAILABLE
 inline constexpr std::string_view kStreamsExhausted = "STREAMS_EXHAUSTED";  // RESOURCE_EXHAUSTED
 inline constexpr std::string_view kClientStalled = "CLIENT_STALLED";        // DEADLINE_EXCEEDED
 inline constexpr std::string_view kFeedRestarted =

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/error_status.h"
+#include "server/stop_at_call.h"
 
 namespace tidemark {
 namespace {
@@ -35,6 +36,12 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(grpc::CallbackServerContext* c
   return Answer(context, report_.Get(request->feed()), response);
 }
 
+grpc::ServerUnaryReactor* AdminService::StopAt(grpc::CallbackServerContext* /*context*/,
+                                               const v1::StopAtRequest* request,
+                                               v1::StopAtResponse* response) {
+  return StopAtCall::Start(request, response, feeds_);
+}
+
 grpc::ServerUnaryReactor* AdminService::ListStreams(grpc::CallbackServerContext* context,
                                                     const v1::ListStreamsRequest* request,
                                                     v1::ListStreamsResponse* response) {
@@ -54,7 +61,6 @@ grpc::ServerWriteReactor<v1::VerifyResponse>* AdminService::Verify(grpc::Callbac
   }
 TIDEMARK_UNSUPPORTED(PauseFeed)
 TIDEMARK_UNSUPPORTED(ResumeFeed)
-TIDEMARK_UNSUPPORTED(StopAt)
 TIDEMARK_UNSUPPORTED(AddTable)
 TIDEMARK_UNSUPPORTED(RemoveTable)
 TIDEMARK_UNSUPPORTED(StartSnapshot)

@@ -3,16 +3,18 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "server/feed.h"
 #include "server/status_report.h"
 #include "tidemark/v1/admin.grpc.pb.h"
 
 namespace tidemark {
 
-// Thread rule: gRPC calls it from its own threads; no call waits. The report is lent, and outlives
-// the gRPC server.
+// Thread rule: gRPC calls it from its own threads; no call waits. What it is given is lent, and
+// outlives the gRPC server.
 class AdminService final : public v1::FeedAdmin::CallbackService {
  public:
-  explicit AdminService(const StatusReport& report) : report_(report) {}
+  AdminService(const StatusReport& report, const FeedDirectory& feeds)
+      : report_(report), feeds_(feeds) {}
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
@@ -49,6 +51,7 @@ class AdminService final : public v1::FeedAdmin::CallbackService {
 
  private:
   const StatusReport& report_;
+  const FeedDirectory& feeds_;
 };
 
 }  // namespace tidemark

@@ -43,7 +43,15 @@ void CaptureState::Failed(const absl::Status& error, absl::Time now) {
 void CaptureState::Stopped() {
   std::lock_guard lock(mutex_);
   // A feed that needs a person stays red to the end.
-  if (phase_ != CapturePhase::kFailed) phase_ = CapturePhase::kStopped;
+  if (phase_ == CapturePhase::kFailed || phase_ == CapturePhase::kFinished) return;
+  phase_ = CapturePhase::kStopped;
+}
+
+void CaptureState::Finished(std::string detail) {
+  std::lock_guard lock(mutex_);
+  phase_ = CapturePhase::kFinished;
+  finished_ = std::move(detail);
+  error_.reset();
 }
 
 void CaptureState::Healthy() {
@@ -87,6 +95,10 @@ void CaptureState::Fill(v1::FeedStatus* status) const {
     case CapturePhase::kStopped:
       status->set_source_state(v1::SOURCE_STATE_PAUSED);
       status->set_detail("the server is stopping");
+      break;
+    case CapturePhase::kFinished:
+      status->set_source_state(v1::SOURCE_STATE_FINISHED);
+      status->set_detail(finished_);
       break;
   }
 }

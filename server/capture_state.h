@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -24,6 +25,8 @@ enum class CapturePhase {
   kFailed,
   // Ended because the server stops.
   kStopped,
+  // Ended at the bound that was set, and proved to be whole.
+  kFinished,
 };
 
 // What one append made visible.
@@ -43,6 +46,8 @@ class CaptureState {
   void Retrying(const absl::Status& error, uint32_t attempts, absl::Time now);
   void Failed(const absl::Status& error, absl::Time now);
   void Stopped();
+  // `detail` says where.
+  void Finished(std::string detail);
   // Something was read: the last error is over, and no longer shown.
   void Healthy();
   void Count(const Appended& appended);
@@ -58,6 +63,7 @@ class CaptureState {
   mutable std::mutex mutex_;
   CapturePhase phase_ = CapturePhase::kStarting;
   std::optional<v1::StatusError> error_;
+  std::string finished_;
   // Appended since the start; the two of the newest transaction are those of the last that had one.
   Appended total_;
 };

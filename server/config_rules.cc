@@ -8,8 +8,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
+#include "capture/postgres/lsn.h"
 #include "proto/table_name.h"
 #include "server/limits.h"
+#include "server/stop_order.h"
 #include "server/timestamps.h"
 
 namespace tidemark {
@@ -142,6 +144,7 @@ class RuleChecker {
     if (!feed.before_images().empty() && feed.has_rows() && !feed.rows()) {
       Fail(path + ".before_images", "needs the current rows of its tables, and rows is false");
     }
+    CheckStopAt(path + ".stop_at", feed);
     if (feed.has_postgres()) {
       CheckPostgres(path + ".postgres", feed);
     } else {
@@ -176,6 +179,16 @@ class RuleChecker {
     }
     if (FromDuration(postgres.silence_timeout()) < absl::Seconds(kSilenceTimeoutMinS)) {
       Fail(path + ".silence_timeout", "at least 1s");
+    }
+  }
+
+  void CheckStopAt(const std::string& path, const v1::FeedConfig& feed) {
+    const auto order = ParseStopOrder(feed.stop_at());
+    if (!order.ok()) {
+      Fail(path, "expects never, now, a time as 2026-03-01T12:00:00Z, or a position");
+    } else if (order->kind == StopOrder::Kind::kNative && feed.has_postgres()) {
+      const auto lsn = capture::postgres::ParseLsn(order->native);
+      if (!lsn.ok()) Fail(path, std::string(lsn.status().message()));
     }
   }
 

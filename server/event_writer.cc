@@ -55,16 +55,28 @@ absl::StatusOr<WrittenBatch> EventWriter::Write(capture::CaptureBatch batch) {
   }
   if (!batch.checkpoint) return WrittenBatch{};
   next_.checkpoint = std::move(batch.checkpoint);
-  return Append();
+  return Append(batch.finished);
 }
 
-absl::StatusOr<WrittenBatch> EventWriter::Append() {
+absl::StatusOr<WrittenBatch> EventWriter::Append(const std::optional<Position>& finished) {
   WrittenBatch written;
+  v1::StopRecord stop = stop_;
+  if (finished) {
+    stop.set_bound(std::string(finished->WithOrdinal(0).bytes()));
+    stop.set_finished(true);
+    written.finished = stop;
+  }
+  // In the same step as the last transactions: that capture is finished is never known without
+  // them, nor forgotten with them in the store.
+  if (!stop.requested().empty() || !stop.configured().empty()) {
+    *next_.checkpoint->mutable_stop() = stop;
+  }
   written.appended = Summary(next_);
   written.chunks = tail_.Prepare(next_);
   written.visible = true;
   // Empty while a snapshot is being prepared: nothing was captured yet.
   written.checkpoint = Position::FromBytes(next_.checkpoint->position()).value_or(Position());
+  written.proved = finished ? std::max(written.checkpoint, *finished) : written.checkpoint;
   std::vector<uint64_t> committed;
   for (const auto& spooled : next_.spooled) committed.push_back(spooled.handle);
   schemas_with_snapshot_ = 0;
@@ -72,6 +84,7 @@ absl::StatusOr<WrittenBatch> EventWriter::Append() {
   // Only now: had it failed, their parts would be left over.
   for (const uint64_t handle : committed) open_.erase(handle);
   filler_.Appended();
+  stop_ = stop;
   return written;
 }
 

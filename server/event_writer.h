@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -25,6 +26,10 @@ struct WrittenBatch {
   std::vector<std::shared_ptr<const TailChunk>> chunks;
   // What the source may be told once all of it is synced.
   Position checkpoint;
+  // Everything at or before it is visible: the checkpoint, or the bound that capture ended at.
+  Position proved;
+  // With the bound, when capture ended there.
+  std::optional<v1::StopRecord> finished;
   // False: nothing became visible (parts of a large transaction, rows of a snapshot), so there is
   // nothing to publish, to sync or to confirm.
   bool visible = false;
@@ -40,6 +45,9 @@ class EventWriter {
   // the next one may use again.
   absl::Status Reset();
 
+  // What every checkpoint says from now on of where capture is to end.
+  void SetStop(const v1::StopRecord& stop) { stop_ = stop; }
+
   // Everything that becomes visible does so in one atomic step, with the batch's checkpoint. After
   // an error nothing of it is visible; the source has to be opened again.
   absl::StatusOr<WrittenBatch> Write(capture::CaptureBatch batch);
@@ -54,11 +62,12 @@ class EventWriter {
   absl::Status On(capture::SnapshotRows event);
   absl::Status On(capture::SnapshotWhole event);
 
-  absl::StatusOr<WrittenBatch> Append();
+  absl::StatusOr<WrittenBatch> Append(const std::optional<Position>& finished);
 
   store::FeedStore& store_;
   const TailHub& tail_;
   RowFiller filler_;
+  v1::StopRecord stop_;
   // Collects what the next Append makes visible.
   store::AppendBatch next_;
   // Large transactions with parts in the store and no end yet.

@@ -10,7 +10,11 @@
 
 namespace tidemark {
 
-Feed::Feed(Parts parts) : parts_(std::move(parts)) {}
+Feed::Feed(Parts parts)
+    : parts_(std::move(parts)),
+      wake_([this] { source().Interrupt(); }),
+      bounds_([this] { wake_.Wake(); }),
+      stop_(parts_.config.stop_at(), parts_.store->checkpoint().stop(), [this] { wake_.Wake(); }) {}
 Feed::~Feed() = default;
 
 std::string Feed::Cursor(const Position& boundary) const {
@@ -22,6 +26,8 @@ absl::StatusOr<Position> Feed::DecodeCursor(std::string_view cursor) const {
 }
 
 v1::FeedState Feed::StateWhenCaughtUp() const {
+  // Nothing is missing, and nothing is to come.
+  if (capture_.phase() == CapturePhase::kFinished) return v1::FEED_STATE_LIVE;
   if (capture_.phase() != CapturePhase::kRunning) return v1::FEED_STATE_SOURCE_DOWN;
   v1::FeedStatus status;
   source().FillStatus(&status);
@@ -62,6 +68,15 @@ v1::FeedStatus Feed::Status() const {
     if (commit_time_us)
       *out->mutable_commit_time() = ToTimestamp(absl::FromUnixMicros(*commit_time_us));
   };
+  if (const v1::StopRecord stop = stop_.record(); !stop.requested().empty()) {
+    v1::StopStatus* described = status.mutable_stop();
+    described->set_requested(stop.requested());
+    // Only when the source is closed, too.
+    described->set_finished(stop.finished() && capture_.phase() == CapturePhase::kFinished);
+    if (auto bound = Position::FromBytes(stop.bound()); bound.ok()) {
+      *described->mutable_bound() = Describe(*bound);
+    }
+  }
   const v1::Checkpoint checkpoint = store.checkpoint();
   if (auto position = Position::FromBytes(checkpoint.position()); position.ok()) {
     set(*position, status.mutable_checkpoint());

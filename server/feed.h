@@ -10,7 +10,10 @@
 #include "absl/time/time.h"
 #include "capture/source.h"
 #include "proto/position.h"
+#include "server/bound_desk.h"
 #include "server/capture_state.h"
+#include "server/read_wake.h"
+#include "server/stop_orders.h"
 #include "store/cursor.h"
 #include "store/feed_store.h"
 #include "tidemark/v1/admin.pb.h"
@@ -51,6 +54,13 @@ class Feed {
   TailHub& tail() const { return *parts_.tail; }
   // What the ingest loop reports; it alone writes.
   CaptureState& capture() { return capture_; }
+  // Brings the ingest loop back from waiting.
+  ReadWake& wake() { return wake_; }
+  // What bounded readers ask of capture.
+  BoundDesk& bounds() { return bounds_; }
+  // Where capture is to end.
+  StopOrders& stop() { return stop_; }
+  const StopOrders& stop() const { return stop_; }
   const CaptureState& capture() const { return capture_; }
 
   std::string Cursor(const Position& boundary) const;
@@ -67,6 +77,9 @@ class Feed {
  private:
   Parts parts_;
   CaptureState capture_;
+  ReadWake wake_;
+  BoundDesk bounds_;
+  StopOrders stop_;
 };
 
 // The feeds of a server. Immutable once the server starts; safe from any thread then.

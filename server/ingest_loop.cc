@@ -1,5 +1,6 @@
 #include "server/ingest_loop.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "proto/reason.h"
@@ -10,6 +11,17 @@
 
 namespace tidemark {
 namespace {
+
+absl::Status RefusalOfOrders(const absl::Status& ended) {
+  if (ended.ok()) {
+    return ErrorWithReason(absl::StatusCode::kUnavailable, reason::kServerDraining,
+                           "the server is stopping; order it again when it is back");
+  }
+  return ErrorWithReason(
+      absl::StatusCode::kFailedPrecondition, ReasonOf(ended),
+      "capture is stopped by an error that needs a person, so it takes no order: " +
+          std::string(ended.message()));
+}
 
 bool NothingRead(const capture::CaptureBatch& batch) {
   return batch.events.empty() && !batch.checkpoint;
@@ -24,25 +36,50 @@ IngestLoop::IngestLoop(Feed& feed, EventLog& log, IngestObserver observer)
       publishes_before_sync_(feed.source().Describe().replays_exactly),
       writer_(feed.store(), feed.tail(), WantsBeforeOf(feed.config())),
       known_rows_(feed.store()),
+      stop_(feed, writer_),
       random_(std::random_device()()) {
   feed_.source().UseKnownRows(&known_rows_);
 }
 
 void IngestLoop::Run() {
+  absl::Status ended;
   while (!stopping()) {
-    const absl::Status ended = Follow();
+    ended = stop_.Serve(false);
+    if (ended.ok() && feed_.stop().finished() && !RestFinished()) break;
+    if (ended.ok()) ended = Follow();
     if (crashed_) return;
     feed_.source().Close();
-    if (ended.ok() || !WaitToRetry(ended)) break;
+    if (!ended.ok() && !WaitToRetry(ended)) break;
   }
   feed_.capture().Stopped();
+  const bool failed = feed_.capture().phase() == CapturePhase::kFailed;
+  feed_.stop().Close(RefusalOfOrders(failed ? ended : absl::OkStatus()));
+}
+
+bool IngestLoop::RestFinished() {
+  const v1::StopRecord record = feed_.stop().record();
+  const Position bound = Position::FromBytes(record.bound()).value_or(Position());
+  const std::string where = feed_.source().NativeText(bound);
+  log_.Info("source finished", {{"feed", feed_.name()}, {"bound", where}});
+  feed_.bounds().Finish(bound);
+  feed_.capture().Finished("ended at " + where + ", as " + record.requested() + " was asked for");
+  while (!stopping() && feed_.stop().finished()) {
+    feed_.wake().WaitUntil(absl::InfiniteFuture());
+    feed_.wake().Answer();
+    if (auto served = stop_.Serve(false); !served.ok()) {
+      log_.Error("cannot note where to stop", {{"feed", feed_.name()},
+                                               {"reason", ReasonOf(served)},
+                                               {"message", std::string(served.message())}});
+    }
+  }
+  feed_.bounds().Reopen();
+  return !stopping();
 }
 
 absl::Status IngestLoop::Follow() {
   if (auto opened = Open(); !opened.ok()) return opened;
-  while (!stopping()) {
-    auto batch =
-        feed_.source().Read(absl::Now() + absl::Milliseconds(limits::read_wait_idle_max_ms));
+  while (!stopping() && !feed_.stop().finished()) {
+    auto batch = Read();
     if (!batch.ok()) return batch.status();
     if (!NothingRead(*batch)) {
       if (auto status = Ingest(*std::move(batch)); !status.ok()) return status;
@@ -53,12 +90,32 @@ absl::Status IngestLoop::Follow() {
   return absl::OkStatus();
 }
 
+// What bounded readers ask of the source comes before what it sends.
+absl::StatusOr<capture::CaptureBatch> IngestLoop::Read() {
+  feed_.wake().Answer();
+  if (auto served = stop_.Serve(true); !served.ok()) return served;
+  absl::Time now = absl::Now();
+  BoundDesk::Errands errands = feed_.bounds().Look(now, feed_.tail().proved());
+  if (errands.sample) {
+    feed_.bounds().Sampled(feed_.source().SampleEnd(), now);
+    now = absl::Now();
+    errands = feed_.bounds().Look(now, feed_.tail().proved());
+  }
+  feed_.source().Prove(errands.prove);
+  if (!feed_.wake().BeginRead()) return capture::CaptureBatch();
+  auto batch = feed_.source().Read(std::min(
+      {now + absl::Milliseconds(limits::read_wait_idle_max_ms), errands.again, stop_.again()}));
+  feed_.wake().EndRead();
+  return batch;
+}
+
 absl::Status IngestLoop::Open() {
   if (auto status = writer_.Reset(); !status.ok()) return status;
   // What an earlier connection, or an earlier life of the server, appended may not be on disk yet,
   // and the source takes the checkpoint it is opened with for durable.
   if (auto status = feed_.store().Sync(); !status.ok()) return status;
   feed_.capture().Running();
+  if (auto status = stop_.Begin(); !status.ok()) return status;
   log_.Info("source opening", {{"feed", feed_.name()}});
   return feed_.source().Open(feed_.store().checkpoint(), feed_.store().record().generation());
 }
@@ -70,6 +127,7 @@ absl::Status IngestLoop::Ingest(capture::CaptureBatch batch) {
   if (!written.ok()) return written.status();
   if (!written->visible) return absl::OkStatus();
   const Position boundary = written->checkpoint;
+  const std::optional<v1::StopRecord> finished = written->finished;
   if (auto status = Observe(IngestStep::kAppended); !status.ok()) return status;
 
   if (publishes_before_sync_) {
@@ -85,13 +143,15 @@ absl::Status IngestLoop::Ingest(capture::CaptureBatch batch) {
     if (auto status = Observe(IngestStep::kPublished); !status.ok()) return status;
   }
 
+  // Whatever becomes of the confirmation, the source is not opened again.
+  if (finished) feed_.stop().Set(*finished);
   if (auto status = feed_.source().Confirm(boundary); !status.ok()) return status;
   return Observe(IngestStep::kConfirmed);
 }
 
 void IngestLoop::Publish(WrittenBatch written) {
   feed_.capture().Count(written.appended);
-  feed_.tail().Publish(std::move(written.chunks), feed_.store().head());
+  feed_.tail().Publish(std::move(written.chunks), feed_.store().head(), written.proved);
 }
 
 absl::Status IngestLoop::Observe(IngestStep step) {
@@ -116,8 +176,17 @@ bool IngestLoop::WaitToRetry(const absl::Status& error) {
   log_.Warning("source lost: trying again", fields);
   const double chance = std::uniform_real_distribution<>(0, 1)(random_);
   const auto wait = absl::ToChronoMilliseconds(RetryWait(error, failures_, chance));
-  std::unique_lock lock(mutex_);
-  return !stop_requested_.wait_for(lock, wait, [this] { return stopping_; });
+  return WaitUntil(now + absl::FromChrono(wait));
+}
+
+// Orders are taken meanwhile; false when the server stops.
+bool IngestLoop::WaitUntil(absl::Time until) {
+  while (!stopping()) {
+    if (!feed_.wake().WaitUntil(until)) return true;
+    feed_.wake().Answer();
+    if (auto served = stop_.Serve(false); !served.ok()) return true;
+  }
+  return false;
 }
 
 void IngestLoop::Stop() {
@@ -125,7 +194,7 @@ void IngestLoop::Stop() {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  stop_requested_.notify_all();
+  feed_.wake().Wake();
   feed_.source().Interrupt();
 }
 

@@ -8,7 +8,6 @@
 // Append survives kill -9, sync survives power loss; only what is synced is confirmed.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -20,6 +19,7 @@
 #include "server/event_writer.h"
 #include "server/feed.h"
 #include "server/store_rows.h"
+#include "server/stop_keeper.h"
 
 namespace tidemark {
 
@@ -44,6 +44,9 @@ class IngestLoop {
   // From opening the source to the error that ends its connection; OK when stopped.
   absl::Status Follow();
   absl::Status Open();
+  absl::StatusOr<capture::CaptureBatch> Read();
+  // Until an order makes capture go on; false when the server stops.
+  bool RestFinished();
   absl::Status Ingest(capture::CaptureBatch batch);
   void Publish(WrittenBatch written);
   absl::Status Observe(IngestStep step);
@@ -51,6 +54,7 @@ class IngestLoop {
   bool stopping() const;
   // What an error does: true when the source is to be opened again.
   bool WaitToRetry(const absl::Status& error);
+  bool WaitUntil(absl::Time until);
 
   Feed& feed_;
   EventLog& log_;
@@ -58,11 +62,11 @@ class IngestLoop {
   const bool publishes_before_sync_;
   EventWriter writer_;
   StoreRows known_rows_;
+  StopKeeper stop_;
   uint32_t failures_ = 0;
   std::mt19937_64 random_;
 
   mutable std::mutex mutex_;
-  std::condition_variable stop_requested_;
   bool stopping_ = false;
   // The observer's error: the loop is dead.
   bool crashed_ = false;

@@ -64,10 +64,19 @@ inline constexpr size_t delivery_threads = 2;
 // Unary reads.
 inline constexpr size_t read_page_bytes_max = message_bytes_target;
 inline constexpr int64_t read_wait_max_ms = 60'000;
+// A bounded page that says nothing of waiting waits this long for its bound to be known and proved.
+inline constexpr int64_t read_bound_wait_ms = 1'000;
 
 // Ingest. An idle Read returns after this, so that the loop looks at its stop flag and at the
 // source's progress.
 inline constexpr int64_t read_wait_idle_max_ms = 1'000;
+// A source that could not be asked where its log ends is asked again after this, since asking may
+// hold capture up; one whose clock has not come to the time in question, after what its clock lacks
+// within these.
+inline constexpr int64_t end_sample_retry_ms = 500;
+inline constexpr int64_t end_sample_wait_min_ms = 10;
+inline constexpr int64_t end_sample_wait_max_ms = 60'000;
+static_assert(end_sample_wait_min_ms < end_sample_wait_max_ms);
 // Waits between attempts at a source that failed: doubled from the first to the longest, each cut
 // by a random share.
 inline constexpr int64_t retry_wait_first_ms = 200;

@@ -44,8 +44,9 @@ absl::StatusOr<bool> LogPager::Read(store::StoredRun* run) {
   }
   auto found = reader_->Next(run);
   if (!found.ok() || !*found) return found;
+  if (run->record->commit_time_us() > options_.commit_time_us_max) too_late_ = run->position;
   // What lies behind the bound is not there; the bound never moves.
-  past_bound_ = options_.until && run->position > *options_.until;
+  past_bound_ = too_late_ || (options_.until && run->position > *options_.until);
   return !past_bound_;
 }
 
@@ -120,6 +121,7 @@ absl::StatusOr<LogPage> LogPager::Next(size_t bytes_target) {
     if (!found.ok()) return found.status();
     if (!*found) {
       page.at_end = true;
+      page.too_late = too_late_;
       break;
     }
     if (run.first_of_transaction && !filter_.passes_everything()) {

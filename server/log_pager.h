@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,6 +42,8 @@ struct LogPage {
   bool inside = false;
   // Nothing was left behind the page when it was read (or nothing up to the bound).
   bool at_end = false;
+  // At the end because this transaction, which is there, was committed too late.
+  std::optional<Position> too_late;
 
   bool empty() const { return heads.empty() && batch.empty(); }
 };
@@ -60,6 +63,8 @@ class LogPager {
     std::function<std::string(const Position&)> cursor_of;
     // Transactions behind it are not read.
     std::optional<Position> until;
+    // Nor is the first one that was committed later than this, and what comes behind it.
+    int64_t commit_time_us_max = std::numeric_limits<int64_t>::max();
     // A transaction is cut into parts of this size, if it is larger.
     size_t part_bytes = limits::message_bytes_target;
     // The page is cut wherever the schema of a wanted table changes.
@@ -100,6 +105,7 @@ class LogPager {
   // Changes of schema in the transaction that is being read, which were not shown yet.
   std::deque<store::SchemaTransition> steps_;
   size_t heads_bytes_ = 0;
+  std::optional<Position> too_late_;
 
   // The part of a transaction that is being collected.
   std::string runs_;

@@ -61,6 +61,9 @@ absl::Status ReadCall::Open(absl::Time now) {
                             limits::read_wait_max_ms));
   }
   deadline_ = now + wait;
+  if (request_.has_until() && wait == absl::ZeroDuration()) {
+    deadline_ = now + absl::Milliseconds(limits::read_bound_wait_ms);
+  }
   page_bytes_ = request_.page_bytes_max() == 0
                     ? limits::read_page_bytes_max
                     : std::min<size_t>(request_.page_bytes_max(), limits::read_page_bytes_max);
@@ -75,6 +78,9 @@ absl::Status ReadCall::Open(absl::Time now) {
     auto after = ReachableBoundary(**feed, request_.cursor());
     if (!after.ok()) return after.status();
     after_ = *after;
+  }
+  if (request_.has_until()) {
+    if (auto status = OpenBound(**feed); !status.ok()) return status;
   }
   if (!request_.until_cursor().empty()) {
     auto until = ReachableBoundary(**feed, request_.until_cursor());
@@ -98,9 +104,43 @@ absl::Status ReadCall::Open(absl::Time now) {
   return absl::OkStatus();
 }
 
+absl::Status ReadCall::OpenBound(Feed& feed) {
+  if (auto status = CheckUntil(request_.until()); !status.ok()) return status;
+  if (!request_.until_cursor().empty()) {
+    return InvalidRequest("until", "given beside until_cursor; at most one of the two");
+  }
+  auto bound = StreamBound::Open(feed, request_.until(),
+                                 {.start = after_, .on_news = [call = weak_from_this()] {
+                                    if (const auto waiting = call.lock()) waiting->OnNews();
+                                  }});
+  if (!bound.ok()) return bound.status();
+  if ((*bound)->bounded()) bound_ = *std::move(bound);
+  return absl::OkStatus();
+}
+
+void ReadCall::UpdateBound() {
+  if (bound_ == nullptr) return;
+  bound_->Update();
+  until_ = bound_->limit().position;
+  commit_time_us_max_ = bound_->limit().commit_time_us_max;
+}
+
+bool ReadCall::IsFinished(const Position& proved) const {
+  if (bound_ == nullptr || !bound_->known()) return false;
+  const Position& proof = bound_->known()->proof;
+  return proved >= proof && proved.generation() == proof.generation();
+}
+
+bool ReadCall::Waits(const LogPage& page, bool finished, absl::Time now) const {
+  if (!page.batch.empty() || page.inside || finished || now >= deadline_) return false;
+  return bound_ != nullptr || !until_;
+}
+
 absl::StatusOr<bool> ReadCall::ReadOn(absl::Time now) {
   for (size_t page_bytes = page_bytes_;;) {
+    UpdateBound();
     LogPager::Options options;
+    options.commit_time_us_max = commit_time_us_max_;
     options.cursor_of = [this](const Position& position) { return feed_->Cursor(position); };
     options.until = until_;
     LogPager pager(feed_->store(), filter_, after_, std::move(options));
@@ -113,10 +153,18 @@ absl::StatusOr<bool> ReadCall::ReadOn(absl::Time now) {
                               "the last cursor");
       }
     }
+    const Position proved = feed_->tail().proved();
     const Position head = feed_->tail().head();
     auto page = pager.Next(page_bytes);
     if (!page.ok()) return page.status();
-    if (page->at_end) page->upto = std::max(page->upto, until_.value_or(head));
+    bool finished = page->at_end && IsFinished(proved);
+    if (page->too_late) {
+      finished = true;
+      bound_->TooLateAt(*page->too_late);
+      page->upto = bound_->known()->until;
+    } else if (page->at_end) {
+      page->upto = std::max(page->upto, std::min(head, until_.value_or(head)));
+    }
     const bool nothing = page->batch.empty() && !page->inside;
     if (nothing && !page->at_end) {
       // A bounded stretch was read of which the filter left nothing: go on behind it, in turn.
@@ -124,13 +172,17 @@ absl::StatusOr<bool> ReadCall::ReadOn(absl::Time now) {
       pool_.Wake(shared_from_this());
       return false;
     }
-    if (nothing && !until_ && now < deadline_) {
+    if (Waits(*page, finished, now)) {
       after_ = page->upto;
-      if (feed_->tail().Wait(after_, shared_from_this())) return false;
+      const bool known = bound_ != nullptr && bound_->known();
+      const auto proof = known ? std::optional(bound_->known()->proof) : std::nullopt;
+      if (feed_->tail().Wait(after_, shared_from_this(), proof)) return false;
       continue;
     }
     auto filled = Fill(*page, pager.inside());
     if (!filled.ok()) return filled.status();
+    response_->set_finished(finished);
+    if (bound_ != nullptr && bound_->known()) *response_->mutable_bound() = bound_->Describe();
     if (*filled) return true;
     page_bytes /= 2;
   }

@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -13,6 +14,7 @@
 #include "server/feed.h"
 #include "server/log_pager.h"
 #include "server/run_filter.h"
+#include "server/stream_bound.h"
 #include "server/tail_hub.h"
 #include "tidemark/v1/feed.pb.h"
 
@@ -39,6 +41,13 @@ class ReadCall final : public grpc::ServerUnaryReactor,
 
   absl::Time RunStep(absl::Time now) override;
   absl::Status Open(absl::Time now);
+  absl::Status OpenBound(Feed& feed);
+  // Brings what may be read up to date.
+  void UpdateBound();
+  // Whether a page that reached the end of what may be read, when `proved` was proved, is the last.
+  bool IsFinished(const Position& proved) const;
+  // True when there is nothing to answer with yet, and it is worth waiting.
+  bool Waits(const LogPage& page, bool finished, absl::Time now) const;
   // True: the response is complete.
   absl::StatusOr<bool> ReadOn(absl::Time now);
   // False: with its schemas the page is too large for a message.
@@ -56,6 +65,9 @@ class ReadCall final : public grpc::ServerUnaryReactor,
   RunFilter filter_;
   Position after_;
   std::optional<Position> until_;
+  int64_t commit_time_us_max_ = std::numeric_limits<int64_t>::max();
+  // With `until` only.
+  std::unique_ptr<StreamBound> bound_;
   std::optional<InsidePosition> inside_;
   size_t page_bytes_ = 0;
   absl::Time deadline_;

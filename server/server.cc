@@ -22,6 +22,13 @@ store::RetentionBounds BoundsOf(const v1::RetentionConfig& retention) {
   return {.age = FromDuration(retention.age()), .bytes = retention.bytes().bytes()};
 }
 
+// A source that ended at a bound proved more than its head says.
+Position ProvedBy(const store::FeedStore& store) {
+  const v1::StopRecord stop = store.checkpoint().stop();
+  const auto bound = Position::FromBytes(stop.bound());
+  return stop.finished() && bound.ok() ? *bound : store.head();
+}
+
 // The engine's name in the store and in status: the name of the key that configures it.
 std::string EngineOf(const v1::FeedConfig& feed) {
   return feed.has_postgres() ? "postgres" : "unknown";
@@ -92,7 +99,7 @@ absl::StatusOr<std::unique_ptr<Feed>> Server::OpenFeed(const v1::FeedConfig& con
         return cursors->Encode(feed->record().identity(), boundary);
       },
       limits::ring_bytes_max);
-  parts.tail->Start((*store)->head());
+  parts.tail->Start((*store)->head(), ProvedBy(**store));
   return std::make_unique<Feed>(std::move(parts));
 }
 
@@ -102,7 +109,7 @@ absl::Status Server::Serve() {
   delivery_ = std::make_unique<DeliveryPool>(limits::delivery_threads);
   status_ = std::make_unique<StatusReport>(*feeds_, streams_, *store_, config_.store().path(),
                                            kServerVersion, absl::Now());
-  admin_service_ = std::make_unique<AdminService>(*status_);
+  admin_service_ = std::make_unique<AdminService>(*status_, *feeds_);
   feed_service_ = std::make_unique<FeedService>(*feeds_, streams_, *delivery_, kServerVersion,
                                                 FromDuration(config_.client_stall_timeout()));
 

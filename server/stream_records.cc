@@ -73,8 +73,13 @@ v1::SubscribeResponse ClosingRecord(const Feed& feed, const std::optional<Positi
                                     const ClosingOrder& order) {
   v1::SubscribeResponse record;
   v1::Closing* closing = record.mutable_closing();
-  closing->set_reason(ReasonOf(order.why));
-  closing->set_message(std::string(order.why.message()));
+  if (order.why.ok()) {
+    closing->set_reason(std::string(reason::kFinished));
+    closing->set_message("everything up to the bound was delivered");
+  } else {
+    closing->set_reason(ReasonOf(order.why));
+    closing->set_message(std::string(order.why.message()));
+  }
   if (boundary) closing->set_cursor(feed.Cursor(*boundary));
   *closing->mutable_retry_after() = ToDuration(order.retry_after);
   return record;

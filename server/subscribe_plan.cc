@@ -13,6 +13,7 @@
 #include "server/limits.h"
 #include "server/reader_request.h"
 #include "server/request_error.h"
+#include "server/stream_bound.h"
 #include "server/tail_hub.h"
 #include "server/timestamps.h"
 
@@ -31,24 +32,6 @@ absl::Status CheckStart(const v1::Start& start) {
     default:
       return absl::OkStatus();
   }
-}
-
-absl::Status CheckUntil(const v1::Until& until) {
-  if (auto status = CheckNothingUnknown("until", until); !status.ok()) return status;
-  switch (until.kind_case()) {
-    case v1::Until::KIND_NOT_SET:
-    case v1::Until::kNone:
-      return absl::OkStatus();
-    case v1::Until::kNow:
-      return UnsupportedFeature("until.now");
-    case v1::Until::kCursor:
-      return UnsupportedFeature("until.cursor");
-    case v1::Until::kNativePosition:
-      return UnsupportedFeature("until.native_position");
-    case v1::Until::kTime:
-      return UnsupportedFeature("until.time");
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<absl::Duration> ProgressPeriod(const v1::SubscribeRequest& request) {
@@ -142,6 +125,7 @@ absl::StatusOr<SubscribePlan> CheckSubscribe(const FeedDirectory& feeds,
   if (auto status = CheckUntil(request.until()); !status.ok()) return status;
   SubscribePlan plan;
   plan.start = request.start();
+  plan.until = request.until();
   auto period = ProgressPeriod(request);
   if (!period.ok()) return period.status();
   plan.progress_period = *period;

@@ -19,6 +19,7 @@ namespace tidemark {
 struct SubscribePlan {
   Feed* feed = nullptr;
   v1::Start start;
+  v1::Until until;
   RunFilter filter;
   size_t message_bytes_max = 0;
   absl::Duration progress_period;

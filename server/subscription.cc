@@ -51,6 +51,7 @@ Subscription::Step Subscription::Next(absl::Time now) const {
   if (state_ == State::kClosed) return Step::kEnd;
   if (state_ == State::kClosing) return Step::kSendClosing;
   if (state_ == State::kOpening) return Step::kSendOpened;
+  if (is_finished()) return Step::kFinish;
   if (now >= progress_due()) return Step::kSendProgress;
   switch (state_) {
     case State::kBootstrap:
@@ -116,6 +117,21 @@ void Subscription::FellBehind() {
 void Subscription::ProgressSent(absl::Time now) {
   Sent(true, now);
   if (caught_up()) live_news_ = false;
+}
+
+void Subscription::SetProof(const Position& proof) {
+  proof_ = proof;
+  // What was taken so far was taken up to a nearer end.
+  taken_.reset();
+}
+
+void Subscription::EverythingTaken(const Position& proved) { taken_ = proved; }
+
+bool Subscription::is_finished() const {
+  if (state_ != State::kCatchingUp && state_ != State::kLive) return false;
+  if (end_seen_) return true;
+  // A position of a later generation proves nothing of an earlier one.
+  return proof_ && taken_ && *taken_ >= *proof_ && taken_->generation() == proof_->generation();
 }
 
 void Subscription::Close() {

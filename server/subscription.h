@@ -41,6 +41,8 @@ class Subscription {
     kSendRowsEnd,
     kReadLog,
     kTakeTail,
+    // The bound is reached: the stream is to be closed as finished.
+    kFinish,
     kSendProgress,
     kSendClosing,
     kEnd,
@@ -77,6 +79,14 @@ class Subscription {
   void FellBehind();
   void ProgressSent(absl::Time now);
 
+  // The stream ends once everything up to `proof` is proved and delivered.
+  void SetProof(const Position& proof);
+  // Every transaction that may be delivered was, and every transaction at or before `proved` was
+  // visible then. What may be delivered must reach to the bound, once SetProof was called.
+  void EverythingTaken(const Position& proved);
+  // The next transaction is there, and not part of the stream any more.
+  void EndSeen() { end_seen_ = true; }
+
   // The server decided the end; the first call counts.
   void Close();
   void ClosingSent();
@@ -90,6 +100,7 @@ class Subscription {
   bool caught_up() const { return state_ == State::kLive && caught_up_; }
 
  private:
+  bool is_finished() const;
   // The only writer of state_.
   void ChangeState(Cause cause);
   void Sent(bool sent, absl::Time now) {
@@ -102,6 +113,9 @@ class Subscription {
   bool log_below_read_ = false;
   bool rows_complete_ = false;
   bool end_decided_ = false;
+  std::optional<Position> proof_;
+  std::optional<Position> taken_;
+  bool end_seen_ = false;
   Position boundary_;
   // In LIVE: what to read from the store before the ring goes on.
   Position store_until_;

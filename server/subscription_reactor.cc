@@ -114,6 +114,14 @@ absl::Status SubscriptionReactor::OpenAt(absl::Time now) {
   auto start = FindStart(*plan_, *facts_);
   if (!start.ok()) return start.status();
   start_ = *std::move(start);
+  auto bound = StreamBound::Open(*plan_->feed, plan_->until,
+                                 {.start = start_.boundary,
+                                  .with_rows = start_.rows != nullptr,
+                                  .on_news = [reader = weak_from_this()] {
+                                    if (const auto waiting = reader.lock()) waiting->OnNews();
+                                  }});
+  if (!bound.ok()) return bound.status();
+  bound_ = *std::move(bound);
   const store::FeedStore& store = plan_->feed->store();
   if (start_.rows) rows_ = std::make_unique<RowsPager>(std::move(start_.rows), plan_->filter);
   if (start_.log_below_rows_from) {
@@ -131,12 +139,25 @@ absl::Status SubscriptionReactor::OpenAt(absl::Time now) {
                                            .rows = rows_ != nullptr,
                                            .log_below_rows = log_below_rows_ != nullptr,
                                            .progress_period = plan_->progress_period});
+  if (bound_->known()) subscription_->SetProof(bound_->known()->proof);
   return absl::OkStatus();
+}
+
+void SubscriptionReactor::UpdateBound() {
+  if (bound_->Update()) subscription_->SetProof(bound_->known()->proof);
+  if (bound_told_ || !bound_->known() || subscription_->state() == Subscription::State::kOpening) {
+    return;
+  }
+  bound_told_ = true;
+  v1::SubscribeResponse record;
+  *record.mutable_bound() = bound_->Describe();
+  Push(RecordMessage(record));
 }
 
 absl::Time SubscriptionReactor::Produce(absl::Time now) {
   using Step = Subscription::Step;
   absl::Status status;
+  UpdateBound();
   switch (subscription_->Next(now)) {
     case Step::kSendOpened:
       SendOpened(now);
@@ -159,6 +180,9 @@ absl::Time SubscriptionReactor::Produce(absl::Time now) {
       status = waits.status();
       break;
     }
+    case Step::kFinish:
+      EndWith(absl::OkStatus(), absl::ZeroDuration());
+      break;
     case Step::kSendProgress:
       SendProgress(now);
       break;
@@ -332,18 +356,31 @@ absl::Status SubscriptionReactor::ReadLog(absl::Time now) {
     options.cursor_of = [&feed](const Position& position) { return feed.Cursor(position); };
     options.part_bytes = part_bytes();
     options.shows_schema_changes = true;
+    options.until = log_until_ = bound_->limit().position;
+    options.commit_time_us_max = bound_->limit().commit_time_us_max;
     log_ = std::make_unique<LogPager>(feed.store(), plan_->filter, boundary, std::move(options));
   }
-  const Position head = feed.tail().head();
+  const Position proved = feed.tail().proved();
+  Position head = feed.tail().head();
+  head = std::min(head, log_until_.value_or(head));
   auto page = log_->Next(page_bytes());
   if (!page.ok()) return page.status();
   const bool sent = !page->empty();
   const bool at_end = page->at_end;
   const Position upto = page->upto;
   behind_bytes_ += page->batch.size();
+  const std::optional<Position> too_late = page->too_late;
   if (auto status = PushPage(*std::move(page)); !status.ok()) return status;
+  if (too_late) {
+    bound_->TooLateAt(*too_late);
+    subscription_->LogRead(bound_->known()->until, std::nullopt, sent, now);
+    subscription_->EndSeen();
+    return absl::OkStatus();
+  }
   subscription_->LogRead(upto, at_end ? std::optional(head) : std::nullopt, sent, now);
   if (at_end) {
+    // Meanwhile more may be allowed than this page was read for.
+    if (log_until_ == bound_->limit().position) subscription_->EverythingTaken(proved);
     log_.reset();
     Follow(true);
   } else if (behind_bytes_ > limits::ring_bytes_max) {
@@ -366,7 +403,7 @@ void SubscriptionReactor::Follow(bool follow) {
 
 absl::StatusOr<bool> SubscriptionReactor::TakeTail(absl::Time now) {
   TailHub& tail = plan_->feed->tail();
-  const TailTaken taken = tail.Take(*subscription_->boundary(), page_bytes());
+  const TailTaken taken = tail.Take(*subscription_->boundary(), page_bytes(), bound_->limit());
   switch (taken.kind) {
     case TailTaken::Kind::kBehind:
       subscription_->FellBehind();
@@ -376,9 +413,16 @@ absl::StatusOr<bool> SubscriptionReactor::TakeTail(absl::Time now) {
       return false;
     case TailTaken::Kind::kCaughtUp:
       subscription_->TailTaken(taken.upto, true, false, now);
+      subscription_->EverythingTaken(taken.proved);
       ReleaseLog();
       if (subscription_->Next(now) != Subscription::Step::kTakeTail) return false;
-      return tail.Wait(taken.upto, shared_from_this());
+      return tail.Wait(taken.upto, shared_from_this(),
+                       bound_->known() ? std::optional(bound_->known()->proof) : std::nullopt);
+    case TailTaken::Kind::kTooLate:
+      bound_->TooLateAt(taken.upto);
+      subscription_->TailTaken(bound_->known()->until, false, false, now);
+      subscription_->EndSeen();
+      return false;
     case TailTaken::Kind::kSpans:
       break;
   }
@@ -447,6 +491,7 @@ void SubscriptionReactor::FinishWith(const absl::Status& status) {
   if (stream_id_ != 0) lent_.streams.Remove(stream_id_);
   // Readers must be gone before the store is.
   rows_.reset();
+  bound_.reset();
   start_.rows.reset();
   log_.reset();
   log_below_rows_.reset();

@@ -16,6 +16,7 @@
 #include "server/feed.h"
 #include "server/log_pager.h"
 #include "server/rows_pager.h"
+#include "server/stream_bound.h"
 #include "server/stream_message.h"
 #include "server/stream_registry.h"
 #include "server/subscribe_plan.h"
@@ -69,6 +70,8 @@ class SubscriptionReactor final : public grpc::ServerWriteReactor<grpc::ByteBuff
   void EndStalled(absl::Duration waits);
   void Rest();
 
+  // Looks whether the bound has become known, and tells the client.
+  void UpdateBound();
   void SendOpened(absl::Time now);
   absl::Status ReadRows(absl::Time now);
   absl::Status ReadLogBelowRows(absl::Time now);
@@ -116,12 +119,16 @@ class SubscriptionReactor final : public grpc::ServerWriteReactor<grpc::ByteBuff
   bool stall_noted_ = false;
   std::optional<SubscribePlan> plan_;
   StreamStart start_;
+  std::unique_ptr<StreamBound> bound_;
+  bool bound_told_ = false;
   std::optional<Subscription> subscription_;
   std::unique_ptr<RowsPager> rows_;
   // Of the tables without rows, during a bootstrap.
   std::unique_ptr<RunFilter> rowless_filter_;
   std::unique_ptr<LogPager> log_below_rows_;
   std::unique_ptr<LogPager> log_;
+  // Up to where it reads.
+  std::optional<Position> log_until_;
   bool following_ = false;
   // Bytes read from the log since the stream fell behind the ring.
   size_t behind_bytes_ = 0;

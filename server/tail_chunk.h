@@ -16,6 +16,7 @@ namespace tidemark {
 struct TailChunk {
   struct Entry {
     Position position;
+    int64_t commit_time_us = 0;
     // Where the transaction ends in `bytes`; it begins where the one before ends.
     size_t end = 0;
   };

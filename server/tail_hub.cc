@@ -27,7 +27,8 @@ class ChunkBuilder {
     }
     if (bytes_.size() + runs_bytes > limits::batch_bytes_target) Close();
     AppendTransaction(&bytes_, transaction, cursor_of_(transaction.position));
-    open_.entries.push_back({transaction.position, bytes_.size()});
+    open_.entries.push_back(
+        {transaction.position, transaction.record.commit_time_us(), bytes_.size()});
     for (const uint64_t id : transaction.record.schema_ids()) {
       if (std::find(open_.schema_ids.begin(), open_.schema_ids.end(), id) ==
           open_.schema_ids.end()) {
@@ -38,7 +39,7 @@ class ChunkBuilder {
 
   void AddInStore(const Position& position) {
     Close();
-    open_.entries.push_back({position, 0});
+    open_.entries.push_back({position, 0, 0});
     Close();
   }
 
@@ -64,14 +65,19 @@ class ChunkBuilder {
 
 const Position& LastOf(const ChunkPtr& chunk) { return chunk->entries.back().position; }
 
+bool IsBehind(const TailLimit& limit, const Position& position) {
+  return limit.position && position > *limit.position;
+}
+
 }  // namespace
 
 TailHub::TailHub(CursorOf cursor_of, size_t ring_bytes_max)
     : cursor_of_(std::move(cursor_of)), ring_bytes_max_(ring_bytes_max) {}
 
-void TailHub::Start(const Position& head) {
+void TailHub::Start(const Position& head, const Position& proved) {
   const std::lock_guard lock(mutex_);
   head_ = ring_begin_ = newest_ = head;
+  proved_ = std::max(head, proved);
 }
 
 std::vector<ChunkPtr> TailHub::Prepare(const store::AppendBatch& batch) const {
@@ -100,25 +106,39 @@ std::vector<ChunkPtr> TailHub::Prepare(const store::AppendBatch& batch) const {
   return builder.Finish();
 }
 
-void TailHub::Publish(std::vector<ChunkPtr> prepared, const Position& head) {
-  decltype(waiters_) woken;
+void TailHub::Publish(std::vector<ChunkPtr> prepared, const Position& head,
+                      const Position& proved) {
+  std::vector<std::shared_ptr<TailWaiter>> woken;
   {
     const std::lock_guard lock(mutex_);
     head_ = head;
-    if (prepared.empty()) return;
-    newest_ = LastOf(prepared.back());
-    if (followers_ == 0) {
-      ring_begin_ = newest_;
-    } else {
-      for (ChunkPtr& chunk : prepared) {
-        ring_bytes_ += chunk->cost_bytes();
-        ring_.push_back(std::move(chunk));
+    proved_ = std::max(head, proved);
+    Add(std::move(prepared));
+    for (auto waiting = waiters_.begin(); waiting != waiters_.end();) {
+      const auto& [waiter, after, proof] = waiting->second;
+      if (after < newest_ || (proof && *proof <= proved_)) {
+        woken.push_back(waiter);
+        waiting = waiters_.erase(waiting);
+      } else {
+        ++waiting;
       }
-      Shrink();
     }
-    woken.swap(waiters_);
   }
-  for (const auto& [key, waiter] : woken) waiter->OnNews();
+  for (const auto& waiter : woken) waiter->OnNews();
+}
+
+void TailHub::Add(std::vector<ChunkPtr> prepared) {
+  if (prepared.empty()) return;
+  newest_ = LastOf(prepared.back());
+  if (followers_ == 0) {
+    ring_begin_ = newest_;
+    return;
+  }
+  for (ChunkPtr& chunk : prepared) {
+    ring_bytes_ += chunk->cost_bytes();
+    ring_.push_back(std::move(chunk));
+  }
+  Shrink();
 }
 
 void TailHub::Shrink() {
@@ -132,6 +152,11 @@ void TailHub::Shrink() {
 Position TailHub::head() const {
   const std::lock_guard lock(mutex_);
   return head_;
+}
+
+Position TailHub::proved() const {
+  const std::lock_guard lock(mutex_);
+  return proved_;
 }
 
 void TailHub::StopWaiting(const TailWaiter* waiter) {
@@ -157,22 +182,24 @@ void TailHub::Unfollow() {
   ring_begin_ = newest_;
 }
 
-TailTaken TailHub::Take(const Position& after, size_t bytes_max) const {
+TailTaken TailHub::Take(const Position& after, size_t bytes_max, const TailLimit& limit) const {
   TailTaken taken;
   const std::lock_guard lock(mutex_);
   taken.upto = after;
+  taken.proved = proved_;
   if (after < ring_begin_) return taken;  // kBehind
   auto chunk = std::upper_bound(
       ring_.begin(), ring_.end(), after,
       [](const Position& position, const ChunkPtr& c) { return position < LastOf(c); });
-  if (chunk == ring_.end()) {
+  const Position last_visible = limit.position ? std::min(head_, *limit.position) : head_;
+  if (chunk == ring_.end() || after >= last_visible) {
     taken.kind = TailTaken::Kind::kCaughtUp;
-    taken.upto = std::max(after, head_);
+    taken.upto = std::max(after, last_visible);
     return taken;
   }
   if ((*chunk)->in_store()) {
     taken.kind = TailTaken::Kind::kInStore;
-    taken.upto = LastOf(*chunk);
+    taken.upto = std::min(LastOf(*chunk), last_visible);
     return taken;
   }
   taken.kind = TailTaken::Kind::kSpans;
@@ -184,12 +211,20 @@ TailTaken TailHub::Take(const Position& after, size_t bytes_max) const {
         [](const Position& position, const TailChunk::Entry& e) { return position < e.position; });
     auto last = first;
     size_t begin = (*chunk)->begin_of(first - entries.begin());
-    while (last != entries.end() && (bytes == 0 || bytes + last->end - begin <= bytes_max)) {
+    while (last != entries.end() && (bytes == 0 || bytes + last->end - begin <= bytes_max) &&
+           !IsBehind(limit, last->position) && last->commit_time_us <= limit.commit_time_us_max) {
       bytes += last->end - begin;
       begin = last->end;
       ++last;
     }
-    if (last == first) break;
+    if (last == first) {
+      if (bytes > 0) break;
+      // The first one is not within the limit.
+      const bool behind = IsBehind(limit, first->position);
+      taken.kind = behind ? TailTaken::Kind::kCaughtUp : TailTaken::Kind::kTooLate;
+      taken.upto = behind ? std::max(after, last_visible) : first->position;
+      break;
+    }
     taken.upto = std::prev(last)->position;
     taken.spans.push_back({*chunk, static_cast<size_t>(first - entries.begin()),
                            static_cast<size_t>(last - entries.begin())});
@@ -198,11 +233,12 @@ TailTaken TailHub::Take(const Position& after, size_t bytes_max) const {
   return taken;
 }
 
-bool TailHub::Wait(const Position& after, std::shared_ptr<TailWaiter> waiter) {
+bool TailHub::Wait(const Position& after, std::shared_ptr<TailWaiter> waiter,
+                   const std::optional<Position>& proof) {
   const std::lock_guard lock(mutex_);
-  if (after < newest_) return false;
+  if (after < newest_ || (proof && *proof <= proved_)) return false;
   const TailWaiter* const key = waiter.get();
-  waiters_[key] = std::move(waiter);
+  waiters_[key] = {std::move(waiter), after, proof};
   return true;
 }
 

@@ -27,6 +27,10 @@ inline google::protobuf::Duration ToDuration(absl::Duration duration) {
   return result;
 }
 
+inline absl::Time FromTimestamp(const google::protobuf::Timestamp& timestamp) {
+  return absl::FromUnixSeconds(timestamp.seconds()) + absl::Nanoseconds(timestamp.nanos());
+}
+
 inline absl::Duration FromDuration(const google::protobuf::Duration& duration) {
   return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "capture/postgres/fork.h"
 #include "proto/reason.h"
 
 namespace tidemark::capture::postgres {
@@ -19,7 +20,10 @@ absl::StatusOr<ServerFacts> ReadServerFacts(Connection* replication, Connection*
       "SELECT current_setting('wal_level'), pg_is_in_recovery(),"
       " CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()"
       "      ELSE pg_current_wal_flush_lsn() END,"
-      " (SELECT setting FROM pg_settings WHERE name = 'wal_sender_timeout')",
+      " (SELECT setting FROM pg_settings WHERE name = 'wal_sender_timeout'),"
+      " version(), (SELECT string_agg(proname, ' ') FROM pg_catalog.pg_proc"
+      "  WHERE pronamespace = 'pg_catalog'::regnamespace AND proname IN (" +
+          ForkFunctionsSql() + "))",
       "reading the server's settings", deadline);
   if (!settings.ok()) return settings.status();
   if (identity->empty() || identity->rows[0].size() < 4 || settings->empty()) {
@@ -33,6 +37,7 @@ absl::StatusOr<ServerFacts> ReadServerFacts(Connection* replication, Connection*
   facts.in_recovery = settings->True(0, 1);
   if (absl::StatusOr<Lsn> lsn = ParseLsn(settings->Text(0, 2)); lsn.ok()) facts.flush_lsn = *lsn;
   facts.wal_sender_timeout = absl::Milliseconds(settings->Number(0, 3));
+  facts.fork = ForkOf(settings->Text(0, 4), settings->Text(0, 5));
   return facts;
 }
 

@@ -19,6 +19,8 @@ struct ServerFacts {
   uint32_t timeline = 0;
   std::string database;
   int version = 0;
+  // Empty: PostgreSQL itself. See fork.h.
+  std::string fork;
   std::string wal_level;
   bool in_recovery = false;
   // How far the log is flushed; never the insert position, which an idle server may not reach (K7).

@@ -46,7 +46,10 @@ absl::Status PostgresSource::Open(const v1::Checkpoint& checkpoint, uint32_t gen
   std::lock_guard lock(session_mutex_);
   CloseSessions();
   generation_ = generation;
+  // One that came too late for the last Read must not end this call.
+  interruption_.Consume();
   absl::Status status = Connect();
+  if (status.ok()) status = CheckStopPossible();
   if (status.ok()) {
     status = checkpoint.snapshot_phase() == v1::SNAPSHOT_PHASE_WHOLE ? OpenWhole(checkpoint)
                                                                      : OpenFresh(checkpoint);
@@ -185,6 +188,7 @@ v1::Checkpoint PostgresSource::CheckpointAt(const Position& position,
   v1::Checkpoint checkpoint;
   checkpoint.set_position(std::string(position.bytes()));
   checkpoint.set_snapshot_phase(phase);
+  checkpoint.set_snapshot_time_us(snapshot_time_us_);
   v1::PostgresCheckpoint* postgres = checkpoint.mutable_postgres();
   postgres->set_system_identifier(server_.system_identifier);
   postgres->set_timeline(server_.timeline);
@@ -192,6 +196,7 @@ v1::Checkpoint PostgresSource::CheckpointAt(const Position& position,
   postgres->set_slot(slot_name_);
   postgres->set_publication(publication_name_);
   postgres->set_consistent_lsn(consistent_);
+  postgres->set_fork(server_.fork);
   return checkpoint;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "capture/postgres/connection.h"
+#include "capture/postgres/proof_probe.h"
 #include "capture/postgres/server_facts.h"
 #include "capture/postgres/silence.h"
 #include "capture/postgres/slot_creation.h"
@@ -48,6 +49,10 @@ class PostgresSource final : public Source {
   absl::StatusOr<CaptureBatch> Read(absl::Time deadline) override;
   absl::Status Confirm(const Position& durable) override;
   void Close() override;
+  absl::Status StopAt(const StopPoint& point) override;
+  std::optional<LogEnd> SampleEnd() override;
+  void Prove(const std::optional<Position>& upto) override;
+  absl::Status CheckBounded(const v1::Checkpoint& checkpoint) const override;
   void Interrupt() override { interruption_.Raise(); }
   void FillStatus(v1::FeedStatus* status) const override;
   SourceDescription Describe() const override;
@@ -89,9 +94,17 @@ class PostgresSource final : public Source {
   absl::Status Reply(absl::Time now, absl::Duration timeout = absl::Seconds(5));
   absl::Status CheckSilence(absl::Time now);
   bool FinishBatch(absl::Time now, CaptureBatch* batch);
+  absl::Time NextProbe() const;
   absl::Time NextWake(absl::Time deadline) const;
   void RefreshSlotFacts(absl::Time now);
   absl::StatusOr<Connection*> Catalog(absl::Time deadline);
+
+  absl::Status CheckStopPossible() const;
+  absl::Status CheckStopBehind(Lsn snapshot) const;
+  static absl::Status CheckStopAhead(const StopPoint& point, Lsn handed_over);
+  void ApplyStop(std::vector<SourceEvent>* events);
+  // How much is durable at the server, and its clock; on a session with the catalog.
+  std::optional<LogEnd> AskForEnd();
 
   v1::Checkpoint CheckpointAt(const Position& position, v1::SnapshotPhase phase) const;
 
@@ -114,6 +127,8 @@ class PostgresSource final : public Source {
   std::unique_ptr<Connection> replication_;
   std::unique_ptr<Connection> catalog_;
   Lsn consistent_ = 0;
+  int64_t snapshot_time_us_ = 0;
+  StopPoint stop_;
 
   // Before and during the snapshot.
   bool drop_slot_first_ = false;
@@ -129,6 +144,8 @@ class PostgresSource final : public Source {
   Lsn checkpoint_ = 0;  // of the last batch that carried one
   absl::Time progress_sent_ = absl::InfinitePast();
   bool progress_wanted_ = false;
+  ProofProbe probe_;
+  bool stop_changed_ = false;
   absl::Time heard_ = absl::InfinitePast();
   std::optional<Silence> silence_;
   absl::Time read_ended_ = absl::InfinitePast();

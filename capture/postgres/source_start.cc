@@ -21,6 +21,8 @@ absl::Status PostgresSource::OpenWhole(const v1::Checkpoint& checkpoint) {
   if (*slot) status_.Slot(**slot);
   start_ = position->engine_low();
   consistent_ = checkpoint.postgres().consistent_lsn();
+  snapshot_time_us_ = checkpoint.snapshot_time_us();
+  if (absl::Status status = CheckStopAhead(stop_, start_); !status.ok()) return status;
   absl::Status resumes = CheckResume(checkpoint.postgres(), start_, server_, slot_name_, *slot);
   if (!resumes.ok()) return resumes;
   absl::StatusOr<std::optional<Publication>> publication =
@@ -59,6 +61,8 @@ absl::Status PostgresSource::OpenFresh(const v1::Checkpoint& checkpoint) {
     if (absl::Status status = CheckSlotKind(**slot, server_.database); !status.ok()) return status;
     if (absl::Status status = CheckSlotFree(**slot); !status.ok()) return status;
   }
+  // Whatever the slot's consistent point will be, it cannot lie before what is durable now.
+  if (absl::Status status = CheckStopBehind(server_.flush_lsn); !status.ok()) return status;
   drop_slot_first_ = slot->has_value();
   absl::Status wanted = CheckPublication(catalog_.get(), publication_name_, tables_, deadline);
   if (!wanted.ok()) return wanted;
@@ -130,6 +134,9 @@ absl::Status PostgresSource::BeginSnapshot(const CreatedSlot& slot) {
   absl::StatusOr<Connection*> catalog = Catalog(deadline);
   if (!catalog.ok()) return catalog.status();
   consistent_ = slot.consistent;
+  if (absl::Status status = CheckStopBehind(consistent_); !status.ok()) return status;
+  const std::optional<LogEnd> now = AskForEnd();
+  snapshot_time_us_ = absl::ToUnixMicros(now ? now->clock : absl::Now());
   absl::StatusOr<std::unique_ptr<SnapshotReader>> reader = SnapshotReader::Begin(
       target_, slot.snapshot, snapshot_tables_, *catalog, &interruption_, deadline);
   if (absl::IsAborted(reader.status()) && ++snapshot_attempts_ < kSnapshotAttemptsMax) {

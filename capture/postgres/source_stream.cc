@@ -40,6 +40,7 @@ absl::Status PostgresSource::StartStreaming() {
   heard_ = now;
   silence_.emplace(silence_timeout_, now);
   read_ended_ = now;
+  stop_changed_ = true;
   slot_facts_read_ = absl::InfinitePast();
   Enter(Phase::kStreaming, fmt::format("streaming from {}", LsnText(start_)));
   keeper_ = std::make_unique<StandbyKeeper>(&session_mutex_, replies_->period() / 2, [this] {
@@ -59,11 +60,12 @@ absl::StatusOr<CaptureBatch> PostgresSource::ReadStream(absl::Time deadline) {
 
 absl::StatusOr<CaptureBatch> PostgresSource::ListenUntil(absl::Time deadline) {
   CaptureBatch batch;
+  ApplyStop(&batch.events);
   while (true) {
     if (absl::Status status = TakeFrames(&batch); !status.ok()) return status;
     const absl::Time now = absl::Now();
     if (absl::Status status = CheckSilence(now); !status.ok()) return status;
-    if (replies_->NextDue() <= now) {
+    if (std::min(replies_->NextDue(), NextProbe()) <= now) {
       if (absl::Status status = Reply(now); !status.ok()) return status;
     }
     status_.Progress(streaming_->proved(), streaming_->heard(), streaming_->newest_commit_us(),
@@ -78,7 +80,7 @@ absl::StatusOr<CaptureBatch> PostgresSource::ListenUntil(absl::Time deadline) {
 
 absl::Status PostgresSource::TakeFrames(CaptureBatch* batch) {
   size_t bytes = 0;
-  while (bytes < kBatchBytesMax) {
+  while (bytes < kBatchBytesMax && !streaming_->finished()) {
     std::string_view frame;
     absl::StatusOr<Connection::Copy> copy = replication_->NextCopy(&frame);
     if (!copy.ok()) return copy.status();
@@ -117,8 +119,10 @@ absl::Status PostgresSource::TakeFrames(CaptureBatch* batch) {
 }
 
 absl::Status PostgresSource::Reply(absl::Time now, absl::Duration timeout) {
-  const bool ask = silence_->ask_due() <= now;
+  const bool probes = NextProbe() <= now;
+  const bool ask = probes || silence_->ask_due() <= now;
   if (ask) silence_->Asked(now);
+  if (probes) probe_.Asked(now);
   return replication_->SendCopy(EncodeStandbyStatus(replies_->Take(now, ask)), now + timeout);
 }
 
@@ -137,7 +141,14 @@ absl::Status PostgresSource::CheckSilence(absl::Time now) {
 // The checkpoint of what was finished. True when the batch is worth returning.
 bool PostgresSource::FinishBatch(absl::Time now, CaptureBatch* batch) {
   const Lsn proved = streaming_->proved();
-  const bool due = progress_wanted_ || now - progress_sent_ >= kProgressPeriod;
+  if (streaming_->finished()) {
+    checkpoint_ = proved;
+    batch->checkpoint = CheckpointAt(Position::Of(generation_, proved), v1::SNAPSHOT_PHASE_WHOLE);
+    batch->finished = Position::Of(generation_, *streaming_->finished());
+    return true;
+  }
+  const bool due = progress_wanted_ || probe_.HasNews(proved, checkpoint_) ||
+                   now - progress_sent_ >= kProgressPeriod;
   if (proved > checkpoint_ && (due || !batch->events.empty())) {
     checkpoint_ = proved;
     progress_sent_ = now;
@@ -147,8 +158,14 @@ bool PostgresSource::FinishBatch(absl::Time now, CaptureBatch* batch) {
   return !batch->events.empty() || batch->checkpoint.has_value();
 }
 
+// A transaction in flight says itself where it ends.
+absl::Time PostgresSource::NextProbe() const {
+  return streaming_->in_transaction() ? absl::InfiniteFuture()
+                                      : probe_.NextDue(streaming_->proved());
+}
+
 absl::Time PostgresSource::NextWake(absl::Time deadline) const {
-  absl::Time next = std::min(deadline, replies_->NextDue());
+  absl::Time next = std::min({deadline, replies_->NextDue(), NextProbe()});
   next = std::min({next, silence_->ask_due(), silence_->give_up_due()});
   next = std::min(next, slot_facts_read_ + kSlotFactsPeriod);
   if (streaming_->proved() > checkpoint_) next = std::min(next, progress_sent_ + kProgressPeriod);

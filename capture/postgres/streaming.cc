@@ -36,14 +36,11 @@ Streaming::Streaming(uint32_t generation, Lsn start, std::span<const TablePatter
 bool Streaming::TakeReplyRequest() { return std::exchange(reply_requested_, false); }
 
 absl::Status Streaming::OnFrame(std::string_view frame, std::vector<SourceEvent>* events) {
+  if (finished_) return absl::OkStatus();
   absl::StatusOr<ReplicationMessage> message = ParseReplicationMessage(frame);
   if (!message.ok()) return message.status();
   if (const auto* keepalive = std::get_if<Keepalive>(&*message)) {
-    heard_ = std::max(heard_, keepalive->end);
-    reply_requested_ |= keepalive->reply_requested;
-    // Within a transaction it says nothing about that one. The first keepalive of a session repeats
-    // the slot's confirmed position (K3), which lies at or before ours.
-    if (!in_transaction_) proved_ = std::max(proved_, keepalive->end);
+    OnKeepalive(*keepalive, events);
     return absl::OkStatus();
   }
   absl::StatusOr<PgoutputMessage> decoded = decoder_.Decode(std::get<XLogData>(*message).payload);
@@ -55,7 +52,7 @@ absl::Status Streaming::OnMessage(const PgoutputMessage& message,
                                   std::vector<SourceEvent>* events) {
   absl::Status status = std::visit(
       Overloaded{
-          [&](const BeginMessage& begin) { return OnBegin(begin); },
+          [&](const BeginMessage& begin) { return OnBegin(begin, events); },
           [&](const CommitMessage& commit) { return OnCommit(commit, events); },
           [&](const RelationMessage& relation) { return OnRelation(relation, events); },
           [&](const InsertMessage& insert) {
@@ -95,13 +92,57 @@ absl::Status Streaming::OnMessage(const PgoutputMessage& message,
   return status;
 }
 
-absl::Status Streaming::OnBegin(const BeginMessage& begin) {
+void Streaming::OnKeepalive(const Keepalive& keepalive, std::vector<SourceEvent>* events) {
+  heard_ = std::max(heard_, keepalive.end);
+  reply_requested_ |= keepalive.reply_requested;
+  if (stop_ && stop_->OnKeepalive(keepalive.end) == BoundDecision::kStop) {
+    return Finish(stop_->bound(), stop_->resume(), events);
+  }
+  // Within a transaction it says nothing about that one. The first keepalive of a session repeats
+  // the slot's confirmed position (K3), which lies at or before ours.
+  if (!in_transaction_) proved_ = std::max(proved_, keepalive.end);
+}
+
+absl::Status Streaming::OnBegin(const BeginMessage& begin, std::vector<SourceEvent>* events) {
   in_transaction_ = true;
   xid_ = begin.xid;
   commit_lsn_ = begin.commit_lsn;
+  begun_time_us_ = begin.commit_time_us;
   handle_ = 0;
   builder_.Begin();
+  CheckBegun(events);
   return absl::OkStatus();
+}
+
+void Streaming::CheckBegun(std::vector<SourceEvent>* events) {
+  if (stop_ && stop_->OnBegin(commit_lsn_) == BoundDecision::kStop) {
+    return Finish(stop_->bound(), stop_->resume(), events);
+  }
+  // Commits come in order, so whatever ends at or before the beginning of this commit record was
+  // handed over.
+  if (stop_time_us_ && begun_time_us_ > *stop_time_us_)
+    Finish(commit_lsn_, commit_lsn_, events);
+}
+
+void Streaming::StopAt(std::optional<Lsn> bound, std::optional<int64_t> time_us,
+                       std::vector<SourceEvent>* events) {
+  stop_.reset();
+  if (bound) stop_.emplace(std::min(proved_, *bound), *bound);
+  stop_time_us_ = time_us;
+  if (in_transaction_) {
+    CheckBegun(events);
+  } else if (stop_ && stop_->reached()) {
+    Finish(stop_->bound(), stop_->resume(), events);
+  }
+}
+
+void Streaming::Finish(Lsn bound, Lsn resume, std::vector<SourceEvent>* events) {
+  if (in_transaction_ && handle_ != 0) events->push_back(LargeAborted{handle_});
+  in_transaction_ = false;
+  handle_ = 0;
+  builder_.Begin();
+  finished_ = bound;
+  proved_ = resume;
 }
 
 absl::Status Streaming::OnCommit(const CommitMessage& commit, std::vector<SourceEvent>* events) {
@@ -111,6 +152,12 @@ absl::Status Streaming::OnCommit(const CommitMessage& commit, std::vector<Source
         fmt::format("a transaction ends at {}, at or before {}, where everything "
                     "was sent already",
                     LsnText(commit.end_lsn), LsnText(proved_)));
+  }
+  BoundDecision decision = BoundDecision::kRelease;
+  if (stop_) decision = stop_->OnCommit(commit.commit_lsn, commit.end_lsn);
+  if (decision == BoundDecision::kStop) {
+    Finish(stop_->bound(), stop_->resume(), events);
+    return absl::OkStatus();
   }
   v1::CommitRecord record;
   record.set_commit_time_us(commit.commit_time_us);
@@ -131,6 +178,7 @@ absl::Status Streaming::OnCommit(const CommitMessage& commit, std::vector<Source
   proved_ = commit.end_lsn;
   heard_ = std::max(heard_, commit.end_lsn);
   newest_commit_us_ = std::max(newest_commit_us_, commit.commit_time_us);
+  if (decision == BoundDecision::kReleaseAndStop) Finish(stop_->bound(), stop_->resume(), events);
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "capture/postgres/relation_cache.h"
 #include "capture/postgres/replication_message.h"
 #include "capture/postgres/row_encoder.h"
+#include "capture/postgres/stop_bound.h"
 #include "capture/source.h"
 #include "capture/transaction_builder.h"
 #include "proto/table_name.h"
@@ -33,8 +35,18 @@ class Streaming {
   Streaming(uint32_t generation, Lsn start, std::span<const TablePattern> patterns,
             GapPolicyOf gaps, CatalogProvider catalog);
 
-  // Takes one frame; appends what became whole, or too large to be held.
+  // Takes one frame; appends what became whole, or too large to be held. Once the stop is reached,
+  // frames say nothing.
   absl::Status OnFrame(std::string_view frame, std::vector<SourceEvent>* events);
+
+  // Ends behind every transaction that ends at or before `bound` and before the first one that was
+  // committed later than `time_us`; a transaction in flight that does not belong there is
+  // withdrawn. REQUIRES: nothing behind the bound was handed over.
+  void StopAt(std::optional<Lsn> bound, std::optional<int64_t> time_us,
+              std::vector<SourceEvent>* events);
+  // The bound, once it is proved that everything up to it was handed over: proved() is then where a
+  // later read goes on.
+  std::optional<Lsn> finished() const { return finished_; }
 
   // Every committed and published transaction that ends at or before this was handed over: the end
   // of the last one, or what a keepalive said while nothing was in flight (K1, K8). Only rises.
@@ -48,7 +60,8 @@ class Streaming {
 
  private:
   absl::Status OnMessage(const PgoutputMessage& message, std::vector<SourceEvent>* events);
-  absl::Status OnBegin(const BeginMessage& begin);
+  void OnKeepalive(const Keepalive& keepalive, std::vector<SourceEvent>* events);
+  absl::Status OnBegin(const BeginMessage& begin, std::vector<SourceEvent>* events);
   absl::Status OnCommit(const CommitMessage& commit, std::vector<SourceEvent>* events);
   absl::Status OnRelation(const RelationMessage& message, std::vector<SourceEvent>* events);
   // Adds one change of one row: `add` encodes it for a captured table, `skipped` is what it counts
@@ -65,6 +78,9 @@ class Streaming {
   absl::Status OnTruncate(const TruncateMessage& truncate);
   absl::StatusOr<const Relation*> Known(uint32_t oid);
   void HandOverFullRuns(std::vector<SourceEvent>* events);
+  // Whether the transaction that has begun may still belong to what is read.
+  void CheckBegun(std::vector<SourceEvent>* events);
+  void Finish(Lsn bound, Lsn resume, std::vector<SourceEvent>* events);
 
   uint32_t generation_;
   CatalogProvider catalog_;
@@ -81,9 +97,14 @@ class Streaming {
   bool in_transaction_ = false;
   uint32_t xid_ = 0;
   Lsn commit_lsn_ = 0;   // of the transaction in flight
+  int64_t begun_time_us_ = 0;
   uint64_t handle_ = 0;  // of the transaction in flight, once a part of it was handed over
   uint64_t next_handle_ = 1;
   int64_t newest_commit_us_ = 0;
+
+  std::optional<StopBound> stop_;
+  std::optional<int64_t> stop_time_us_;
+  std::optional<Lsn> finished_;
 };
 
 }  // namespace tidemark::capture::postgres

@@ -9,8 +9,10 @@
 namespace tidemark::command {
 
 void AddTail(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
+void AddExport(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddStatus(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddDescribe(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
+void AddStop(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddStreams(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddCursor(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 

@@ -28,4 +28,24 @@ absl::StatusOr<v1::Start> ParsePoint(const std::string& text) {
   return start;
 }
 
+absl::StatusOr<v1::Until> ParseBound(const std::string& text) {
+  v1::Until until;
+  if (text == "now") {
+    until.mutable_now();
+    return until;
+  }
+  const absl::StatusOr<v1::Start> point = ParsePoint(text);
+  if (point.ok() && point->has_time()) {
+    *until.mutable_time() = point->time();
+  } else if (point.ok() && !point->native_position().empty()) {
+    until.set_native_position(point->native_position());
+  } else if (point.ok() && !point->cursor().empty()) {
+    until.set_cursor(point->cursor());
+  } else {
+    return absl::InvalidArgumentError(
+        fmt::format("{} is no bound; expected one of: {}", text, kBoundHelp));
+  }
+  return until;
+}
+
 }  // namespace tidemark::command

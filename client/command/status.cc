@@ -53,6 +53,10 @@ void PrintDetails(const v1::FeedStatus& feed) {
   PrintError(feed.last_error());
   if (feed.has_snapshot() && !feed.snapshot().has_finished()) PrintSnapshot(feed.snapshot());
   if (!feed.slot().name().empty()) PrintSlot(feed.slot());
+  if (feed.has_stop()) {
+    fmt::print("  stop at {}: {}, {}\n", feed.stop().requested(), PositionText(feed.stop().bound()),
+               feed.stop().finished() ? "finished" : "not reached");
+  }
   fmt::print(
       "  floor {}, checkpoint {}, progress {}, folded {}; captured {} transactions, {} "
       "changes\n",

@@ -11,6 +11,7 @@
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
 #include "client/command/interrupt.h"
+#include "client/command/op_names.h"
 #include "client/command/output.h"
 #include "client/command/point.h"
 #include "client/command/report.h"
@@ -23,11 +24,6 @@ namespace {
 
 const std::map<std::string, TailFormat> kFormats = {{"text", TailFormat::kText},
                                                     {"jsonl", TailFormat::kJsonl}};
-const std::map<std::string, v1::Op> kOps = {{"insert", v1::OP_INSERT},
-                                            {"update", v1::OP_UPDATE},
-                                            {"delete", v1::OP_DELETE},
-                                            {"truncate", v1::OP_TRUNCATE},
-                                            {"read", v1::OP_READ}};
 
 constexpr char kTailHelp[] =
     "Prints a feed change by change, for ever unless an option ends it, and connects again when "
@@ -49,6 +45,7 @@ constexpr char kTailHelp[] =
 struct Options {
   std::string feed;
   std::string from = "snapshot";
+  std::string until;
   std::vector<std::string> tables;
   std::vector<std::string> ops;
   std::string format = "text";
@@ -74,7 +71,7 @@ v1::SubscribeRequest RequestOf(const Options& options) {
   request.set_feed(options.feed);
   request.set_label(options.label);
   for (const std::string& table : options.tables) request.mutable_filter()->add_tables(table);
-  for (const std::string& op : options.ops) request.mutable_filter()->add_ops(kOps.at(op));
+  for (const std::string& op : options.ops) request.mutable_filter()->add_ops(OpNames().at(op));
   return request;
 }
 
@@ -91,6 +88,11 @@ int Tail(const client::ChannelOptions& server, const Options& options) {
   const absl::StatusOr<v1::Start> start = StartOf(options, cursors);
   if (!start.ok()) return Report(start.status(), where);
   *client_options.request.mutable_start() = *start;
+  if (!options.until.empty()) {
+    const absl::StatusOr<v1::Until> until = ParseBound(options.until);
+    if (!until.ok()) return Report(until.status(), where);
+    *client_options.request.mutable_until() = *until;
+  }
 
   const auto channel = client::MakeChannel(server);
   if (!channel.ok()) return Report(channel.status(), where);
@@ -117,12 +119,14 @@ void AddTail(CLI::App& app, const client::ChannelOptions& server, int* exit_code
   tail->add_option("--from", options->from,
                    fmt::format("Where to begin when there is no cursor file yet: {}", kPointHelp))
       ->capture_default_str();
+  tail->add_option("--until", options->until,
+                   fmt::format("End exactly at a bound: {}", kBoundHelp));
   tail->add_option("--tables", options->tables,
                    "Only these tables: schema.table, exact or with * and ?")
       ->delimiter(',');
   tail->add_option("--ops", options->ops, "Only these: insert, update, delete, truncate, read")
       ->delimiter(',')
-      ->check(CLI::IsMember(kOps));
+      ->check(CLI::IsMember(OpNames()));
   tail->add_option("--format", options->format, "text or jsonl")
       ->check(CLI::IsMember(kFormats))
       ->capture_default_str();

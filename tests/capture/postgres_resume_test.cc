@@ -268,7 +268,7 @@ TEST_F(PostgresResumeTest, OtherServerOrHistoryIsNoticed) {  // proves S47, S48,
   EXPECT_EQ(ReasonOfOpening(*driver), "");
 }
 
-TEST_F(PostgresResumeTest, FourErrorsOfASlot) {  // proves S60, R33, R39, B061
+TEST_F(PostgresResumeTest, FourErrorsOfASlot) {  // proves S36, S60, R33, R39, B061
   auto driver = Started();
   driver->Restart();
   const auto free = [&] {

@@ -96,6 +96,7 @@ void SourceDriver::Restart() {
   ASSERT_TRUE(source.ok()) << source.status();
   source_ = *std::move(source);
   open_ = false;
+  finished.reset();
   parts_.clear();
 }
 
@@ -232,6 +233,11 @@ void SourceDriver::Keep(CaptureBatch batch) {
     } else if (auto* snapshot = std::get_if<SnapshotWhole>(&event)) {
       whole = snapshot->position;
     }
+  }
+  if (batch.finished) {
+    EXPECT_TRUE(batch.checkpoint.has_value());
+    EXPECT_FALSE(finished.has_value()) << "it ended twice";
+    finished = batch.finished;
   }
   if (batch.checkpoint) {
     checkpoint = *batch.checkpoint;

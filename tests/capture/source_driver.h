@@ -64,11 +64,15 @@ class SourceDriver {
   std::vector<std::string> Changes() const;
   std::vector<std::string> SnapshotRows() const;
   uint64_t checkpoint_lsn() const;
+  // Large transactions of which parts came, and neither their end nor that they never were.
+  size_t open_large() const { return parts_.size(); }
 
   std::vector<SeenTransaction> transactions;
   std::vector<SeenChange> snapshot_rows;
   std::map<uint64_t, v1::TableSchema> schemas;
   std::optional<Position> whole;
+  // The bound at which the source ended.
+  std::optional<Position> finished;
   v1::Checkpoint checkpoint;
   absl::Status last_error;
   std::vector<std::string> errors;

@@ -155,6 +155,21 @@ TEST_F(CommandTest, ReadmeCommandFillsAFileThatGrows) {
                         [&] { return (*tail)->Diagnostics() + FileText(output); }));
 }
 
+TEST_F(CommandTest, ReadmeCommandExports) {
+  Sql("insert into account values (101)");
+  ProcessOptions options;
+  options.argv = {"bash", "-euc",
+                  "PATH=" + (BuildDir() / "client").string() + ":$PATH; " + ReadmeCommand("export")};
+  options.environment = {{"TIDEMARK_SERVER", tidemark_->address()}};
+  options.output_dir = options.working_dir = tidemark_->scratch_dir();
+  options.name = "readme";
+  const auto done = RunCommand(options, seconds(60));
+  ASSERT_TRUE(done.ok()) << done.status();
+  EXPECT_EQ(LinesOf(FileText(tidemark_->scratch_dir() / "main.jsonl")).size(), 1u);
+  EXPECT_THAT(FileText(tidemark_->scratch_dir() / "main.jsonl.manifest.json"),
+              HasSubstr("\"changes\": \"1\""));
+}
+
 TEST_F(CommandTest, TailEndsInOrderWhenItsReaderIsGone) {
   const auto cursor_file = tidemark_->scratch_dir() / "tail.cursor";
   for (int i = 0; i < 3; ++i) Sql("insert into account values (" + std::to_string(101 + i) + ")");

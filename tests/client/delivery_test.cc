@@ -33,7 +33,7 @@ class DeliveryTest : public ::testing::Test {
 
   const v1::Start start_ = FromSnapshot();
   RecordingHandler handler_;
-  Delivery delivery_{handler_, start_, 1 << 20};
+  Delivery delivery_{handler_, start_, v1::Until(), 1 << 20};
 };
 
 TEST_F(DeliveryTest, HandsOverTransactionsAndMovesTheCursor) {
@@ -187,7 +187,7 @@ TEST_F(DeliveryTest, RefusesWhatBreaksAGuarantee) {
   };
   for (size_t i = 0; i < streams.size(); ++i) {
     RecordingHandler handler;
-    Delivery delivery(handler, start_, 1 << 20);
+    Delivery delivery(handler, start_, v1::Until(), 1 << 20);
     delivery.BeginStream();
     absl::Status taken;
     for (const auto& record : streams[i]) {

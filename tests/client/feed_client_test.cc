@@ -60,6 +60,29 @@ TEST(FeedClientTest, ResumesBehindTheLastHandledCursor) {
   EXPECT_EQ(requests[2].start().cursor(), "cursor-15");
 }
 
+// proves S23, S50
+TEST(FeedClientTest, KeepsTheBoundThatWasLookedUpOnce) {
+  v1::SubscribeResponse bound;
+  bound.mutable_bound()->set_position(PositionText(50));
+  bound.mutable_bound()->set_native_position("0/32");
+  const grpc::Status lost = StatusWithReason(grpc::StatusCode::UNAVAILABLE, "SERVER_DRAINING");
+  ScriptedServer server({
+      {{OpenedRecord("cursor-5"), bound}, false, lost},
+      {{OpenedRecord("cursor-5"), bound, ClosingRecord("FINISHED", 0)}, false, grpc::Status::OK},
+  });
+  FeedClientOptions options = Options();
+  options.request.mutable_until()->mutable_now();
+  RecordingHandler handler;
+  FeedClient client(server.channel(), options);
+  EXPECT_TRUE(client.Run(handler).ok());
+  EXPECT_THAT(handler.calls,
+              ElementsAre("opened", "bound 0/32", "disconnected", "opened", "closing FINISHED"));
+  const auto requests = server.requests();
+  ASSERT_EQ(requests.size(), 2u);
+  EXPECT_TRUE(requests[0].until().has_now());
+  EXPECT_EQ(requests[1].until().native_position(), "0/32");
+}
+
 TEST(FeedClientTest, ResumesAtTheResolvedStartWhenNothingCameYet) {
   const grpc::Status lost(grpc::StatusCode::UNAVAILABLE, "lost");
   ScriptedServer server({{{OpenedRecord("cursor-5")}, false, lost}, {{}, false, lost}, {}});

@@ -40,6 +40,9 @@ class RecordingHandler : public FeedHandler {
     return Note(fmt::format("progress {}", progress.cursor()));
   }
   absl::Status OnGap(const v1::Gap& gap) override { return Note("gap " + gap.reason()); }
+  absl::Status OnBound(const v1::Bound& bound) override {
+    return Note("bound " + bound.native_position());
+  }
   absl::Status OnClosing(const v1::Closing& closing) override {
     return Note("closing " + closing.reason());
   }

@@ -84,15 +84,20 @@ TEST_F(QuickstartTest, EveryCommandOfTheReadmeAndTheRunbookRuns) {
   for (const std::string& page : {readme_, runbook_}) {
     for (std::string command : Commands(page, "tidemark")) {
       // A tail goes on until it is interrupted, and then ends cleanly.
+      const std::string in_scratch = "cd " + scratch_.path().string() + " && ";
       if (command.find(" tail ") != std::string::npos) {
-        command =
-            "cd " + scratch_.path().string() + " && timeout --preserve-status -s INT 3 " + command;
+        command = in_scratch + "timeout --preserve-status -s INT 3 " + command;
+      } else if (command.find(" export ") != std::string::npos) {
+        command = in_scratch + command;
       }
       const absl::Status done = Run("command" + std::to_string(++commands), command, seconds(30));
       EXPECT_TRUE(done.ok()) << command << "\n" << done;
     }
   }
-  EXPECT_GE(commands, 7);
+  EXPECT_GE(commands, 12);
+  for (const char* file : {"shop.jsonl", "orders.csv"}) {
+    EXPECT_TRUE(std::filesystem::exists(scratch_ / (std::string(file) + ".manifest.json"))) << file;
+  }
 
   // The consumer of the README, as it stands there.
   std::ofstream(scratch_ / "consumer.py") << CodeBlock(readme_, "python");

@@ -98,7 +98,7 @@ TEST(StoppedSourceTest, HoldsUpNoOtherFeedAndNoStatusAndLosesNothing) {
   LiveTidemark tidemark(
       *stopped.postgres,
       {.postgres_lines = {"silence_timeout: 1s"},
-       .feed_lines = {fmt::format("- {{name: other, postgres: {{host: 127.0.0.1, port: {}, "
+       .more_feeds = {fmt::format("- {{name: other, postgres: {{host: 127.0.0.1, port: {}, "
                                   "database: postgres, user: postgres}}}}",
                                   running.postgres->port())}});
   const absl::Status started = tidemark.Start();

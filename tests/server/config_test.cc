@@ -116,6 +116,45 @@ feeds:
   EXPECT_EQ(feed.postgres().password(), "ahunter2b");
 }
 
+// proves S01, S03, S04, S05
+TEST(Config, WhereCaptureEndsIsCheckedBeforeAnythingIsTouched) {
+  const auto stop_at = [](const std::string& text) {
+    return Parse("store: {path: s}\nfeeds:\n  - name: a\n    stop_at: " + text +
+                 "\n    postgres: {host: h, database: d, user: u}\n");
+  };
+  for (const char* text : {"never", "now", "0/16B3748", "FFFFFFFF/0", "80000000/0",
+                           "2026-03-01T12:00:00Z", "\"2026-03-01T12:00:00.5+02:00\""}) {
+    const auto config = stop_at(text);
+    EXPECT_TRUE(config.ok()) << text << ": " << config.status();
+  }
+  for (const char* text : {"0/0", "FFFFFFFF/FFFFFFFF", "16", "1/2/3", "latest", "tomorrow", "-1/0",
+                           "12:00", "{position: 0/1}", "[now]"}) {
+    const auto config = stop_at(text);
+    ASSERT_FALSE(config.ok()) << text;
+    EXPECT_THAT(std::string(config.status().message()),
+                HasSubstr("t.yaml:4:14: feeds[0].stop_at: "))
+        << text;
+  }
+}
+
+// proves S32
+TEST(Config, SlotNamesAreThoseThatPostgresAccepts) {
+  const auto slot = [](const std::string& name) {
+    return Parse(
+               "store: {path: s}\nfeeds:\n  - name: a\n    postgres: {host: h, database: d, user: "
+               "u, "
+               "slot: " +
+               name + "}\n")
+        .ok();
+  };
+  EXPECT_TRUE(slot("a_1"));
+  EXPECT_TRUE(slot(std::string(63, 'a')));
+  for (const std::string& name : {std::string(64, 'a'), std::string("A"), std::string("a-b"),
+                                  std::string("'a b'"), std::string("\xC3\xA4")}) {
+    EXPECT_FALSE(slot(name)) << name;
+  }
+}
+
 TEST(Config, LocalSourcesPreferTls) {
   for (const char* host : {"localhost", "127.0.0.1", "127.3.2.1", "::1", "/run/postgresql"}) {
     const auto config =

@@ -20,10 +20,13 @@ namespace tidemark::testing {
 // Thread rule: made, reopened and destroyed by one thread.
 class FeedFixture {
  public:
-  explicit FeedFixture(bool replays_exactly = true, rocksdb::Env* env = nullptr)
-      : replays_exactly_(replays_exactly), env_(env) {
+  explicit FeedFixture(bool replays_exactly = true, rocksdb::Env* env = nullptr,
+                       std::string stop_at = "")
+      : replays_exactly_(replays_exactly), env_(env), stop_at_(std::move(stop_at)) {
     Open();
   }
+  // As the configuration says it from the next Open on.
+  void SetStopAt(std::string stop_at) { stop_at_ = std::move(stop_at); }
 
   // A new life of the server: a new source and a new hub on the store as it is on disk.
   void Reopen() {
@@ -50,6 +53,7 @@ class FeedFixture {
 
     Feed::Parts parts;
     parts.config.set_name("shop");
+    parts.config.set_stop_at(stop_at_);
     parts.store = *opened;
     parts.cursors = cursors_.get();
     auto source = std::make_unique<ScriptedSource>(replays_exactly_);
@@ -85,6 +89,7 @@ class FeedFixture {
  private:
   const bool replays_exactly_;
   rocksdb::Env* const env_;
+  std::string stop_at_;
   ScratchDir scratch_{"feed"};
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<store::CursorCodec> cursors_;

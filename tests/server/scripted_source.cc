@@ -63,6 +63,47 @@ absl::Status ScriptedSource::Open(const v1::Checkpoint& checkpoint, uint32_t) {
   return absl::OkStatus();
 }
 
+void ScriptedSource::SetEnd(const std::optional<capture::LogEnd>& end) {
+  std::lock_guard lock(mutex_);
+  end_ = end;
+}
+
+void ScriptedSource::SetBounded(absl::Status status) {
+  std::lock_guard lock(mutex_);
+  bounded_ = std::move(status);
+}
+
+std::optional<Position> ScriptedSource::wanted_proof() const {
+  std::lock_guard lock(mutex_);
+  return wanted_proof_;
+}
+
+capture::StopPoint ScriptedSource::stop() const {
+  std::lock_guard lock(mutex_);
+  return stop_;
+}
+
+absl::Status ScriptedSource::StopAt(const capture::StopPoint& point) {
+  std::lock_guard lock(mutex_);
+  stop_ = point;
+  return absl::OkStatus();
+}
+
+std::optional<capture::LogEnd> ScriptedSource::SampleEnd() {
+  std::lock_guard lock(mutex_);
+  return end_;
+}
+
+void ScriptedSource::Prove(const std::optional<Position>& upto) {
+  std::lock_guard lock(mutex_);
+  wanted_proof_ = upto;
+}
+
+absl::Status ScriptedSource::CheckBounded(const v1::Checkpoint&) const {
+  std::lock_guard lock(mutex_);
+  return bounded_;
+}
+
 absl::StatusOr<capture::CaptureBatch> ScriptedSource::Read(absl::Time deadline) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !stuck_; });

@@ -26,6 +26,13 @@ class ScriptedSource final : public capture::Source {
   // Read and Open ignore deadlines and interrupts while true, as a source that hangs in the kernel.
   void SetStuck(bool stuck);
   void SetState(v1::SourceState state);
+  // What SampleEnd answers; nothing at first.
+  void SetEnd(const std::optional<capture::LogEnd>& end);
+  // Not OK: bounds are not proved.
+  void SetBounded(absl::Status status);
+  // The last that Prove and StopAt were called with.
+  std::optional<Position> wanted_proof() const;
+  capture::StopPoint stop() const;
 
   // What happened, in order: "open POSITION", "confirm POSITION", "close"; positions as their
   // engine's number.
@@ -36,6 +43,10 @@ class ScriptedSource final : public capture::Source {
   absl::StatusOr<capture::CaptureBatch> Read(absl::Time deadline) override;
   absl::Status Confirm(const Position& durable) override;
   void Close() override;
+  absl::Status StopAt(const capture::StopPoint& point) override;
+  std::optional<capture::LogEnd> SampleEnd() override;
+  void Prove(const std::optional<Position>& upto) override;
+  absl::Status CheckBounded(const v1::Checkpoint& checkpoint) const override;
   void Interrupt() override;
   void FillStatus(v1::FeedStatus* status) const override;
   capture::SourceDescription Describe() const override;
@@ -51,6 +62,10 @@ class ScriptedSource final : public capture::Source {
   std::vector<std::string> events_;
   bool stuck_ = false;
   bool interrupted_ = false;
+  std::optional<capture::LogEnd> end_;
+  std::optional<Position> wanted_proof_;
+  capture::StopPoint stop_;
+  absl::Status bounded_;
   v1::SourceState state_ = v1::SOURCE_STATE_CONNECTING;
 };
 

@@ -134,6 +134,65 @@ TEST(SubscriptionTest, LeavesTheRingForTheStoreAndComesBack) {
   EXPECT_EQ(subscription.Next(Second(0)), Step::kReadLog);
 }
 
+// proves S14, S19, S20, S21
+TEST(SubscriptionTest, FinishesWhenTheBoundIsProvedAndEverythingUpToItWasTaken) {
+  Subscription subscription(LogPlan(10));
+  subscription.SetProof(At(30));
+  subscription.OpenedSent(Second(0));
+  // Read, and not proved.
+  subscription.LogRead(At(20), At(25), true, Second(0));
+  subscription.EverythingTaken(At(25));
+  EXPECT_EQ(subscription.Next(Second(0)), Step::kTakeTail);
+  // However long nothing comes.
+  EXPECT_EQ(subscription.Next(Second(1'000)), Step::kSendProgress);
+  subscription.ProgressSent(Second(1'000));
+  // Proved, and the last of it not taken yet.
+  subscription.TailTaken(At(30), false, true, Second(1'000));
+  EXPECT_EQ(subscription.Next(Second(1'000)), Step::kTakeTail);
+  subscription.TailTaken(At(30), true, false, Second(1'000));
+  subscription.EverythingTaken(At(31));
+  EXPECT_EQ(subscription.Next(Second(1'000)), Step::kFinish);
+  EXPECT_EQ(*subscription.boundary(), At(30));
+  subscription.Close();
+  EXPECT_EQ(subscription.Next(Second(1'000)), Step::kSendClosing);
+}
+
+TEST(SubscriptionTest, WhatWasTakenBeforeTheBoundWasKnownIsNoProof) {
+  Subscription subscription(LogPlan(10));
+  subscription.OpenedSent(Second(0));
+  subscription.LogRead(At(20), At(20), true, Second(0));
+  subscription.EverythingTaken(At(40));
+  subscription.SetProof(At(30));
+  EXPECT_NE(subscription.Next(Second(0)), Step::kFinish);
+  subscription.EverythingTaken(At(40));
+  EXPECT_EQ(subscription.Next(Second(0)), Step::kFinish);
+}
+
+TEST(SubscriptionTest, ALaterGenerationProvesNothingOfAnEarlierOne) {
+  Subscription subscription(LogPlan(10));
+  subscription.SetProof(At(30));
+  subscription.OpenedSent(Second(0));
+  subscription.LogRead(At(20), At(20), true, Second(0));
+  subscription.EverythingTaken(Position::Of(2, uint64_t{1}));
+  EXPECT_NE(subscription.Next(Second(0)), Step::kFinish);
+}
+
+TEST(SubscriptionTest, NoBoundEndsABootstrap) {
+  Subscription subscription({.start = At(50),
+                             .rows = true,
+                             .log_below_rows = false,
+                             .progress_period = absl::Seconds(5)});
+  subscription.SetProof(At(50));
+  subscription.OpenedSent(Second(0));
+  EXPECT_EQ(subscription.Next(Second(0)), Step::kReadRows);
+  subscription.RowsRead(true, true, Second(0));
+  subscription.RowsEndSent(Second(0));
+  EXPECT_EQ(subscription.Next(Second(0)), Step::kReadLog);
+  subscription.LogRead(At(50), At(50), false, Second(0));
+  subscription.EverythingTaken(At(50));
+  EXPECT_EQ(subscription.Next(Second(0)), Step::kFinish);
+}
+
 TEST(SubscriptionTest, ClosesOnceWithTheLastBoundary) {
   Subscription subscription(LogPlan(10));
   subscription.OpenedSent(Second(0));

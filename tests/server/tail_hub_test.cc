@@ -119,6 +119,52 @@ TEST_F(TailHubTest, LargeTransactionsStandInTheStore) {
   EXPECT_EQ(Positions(hub_.Take(At(12), 1'000'000)), (std::vector<uint64_t>{13}));
 }
 
+// proves S10, S18
+TEST_F(TailHubTest, TakesNothingBeyondALimit) {
+  hub_.Follow();
+  Publish({SampleTransaction(11, {1}), SampleTransaction(13, {2}), SampleTransaction(15, {3})}, 16);
+  const auto upto = [](uint64_t position) { return TailLimit{.position = At(position)}; };
+  EXPECT_EQ(Positions(hub_.Take(At(10), 1'000'000, upto(13))), (std::vector<uint64_t>{11, 13}));
+  EXPECT_EQ(Positions(hub_.Take(At(10), 1'000'000, upto(14))), (std::vector<uint64_t>{11, 13}));
+  TailTaken taken = hub_.Take(At(13), 1'000'000, upto(14));
+  EXPECT_EQ(taken.kind, TailTaken::Kind::kCaughtUp);
+  EXPECT_EQ(taken.upto, At(14));
+  EXPECT_EQ(taken.proved, At(16));
+  taken = hub_.Take(At(15), 1'000'000, upto(99));
+  EXPECT_EQ(taken.kind, TailTaken::Kind::kCaughtUp);
+  EXPECT_EQ(taken.upto, At(16)) << "not beyond what is there";
+  // By commit time; that of transaction N is N seconds.
+  const TailLimit early{.position = std::nullopt, .commit_time_us_max = 13'999'999};
+  EXPECT_EQ(Positions(hub_.Take(At(10), 1'000'000, early)), (std::vector<uint64_t>{11, 13}));
+  taken = hub_.Take(At(13), 1'000'000, early);
+  EXPECT_EQ(taken.kind, TailTaken::Kind::kTooLate);
+  EXPECT_EQ(taken.upto, At(15));
+  // In the store, too, nothing beyond the limit is asked for.
+  store::AppendBatch batch;
+  batch.spooled.push_back({.handle = 1, .position = At(17), .record = {}});
+  hub_.Publish(hub_.Prepare(batch), At(17));
+  EXPECT_EQ(hub_.Take(At(16), 1'000, upto(16)).kind, TailTaken::Kind::kCaughtUp);
+  EXPECT_EQ(hub_.Take(At(16), 1'000, upto(17)).kind, TailTaken::Kind::kInStore);
+}
+
+// proves S14, S19
+TEST_F(TailHubTest, ProofWakesWhoeverWaitsForIt) {
+  hub_.Follow();
+  auto waiter = std::make_shared<CountingWaiter>();
+  ASSERT_TRUE(hub_.Wait(At(10), waiter, At(30)));
+  Publish({}, 29);
+  EXPECT_EQ(waiter->news, 0);
+  Publish({}, 31);
+  EXPECT_EQ(waiter->news, 1);
+  EXPECT_FALSE(hub_.Wait(At(31), waiter, At(31))) << "it is proved already";
+  ASSERT_TRUE(hub_.Wait(At(31), waiter, At(40)));
+  // A source that ended at its bound proved more than it read.
+  hub_.Publish({}, At(31), At(40));
+  EXPECT_EQ(waiter->news, 2);
+  EXPECT_EQ(hub_.head(), At(31));
+  EXPECT_EQ(hub_.proved(), At(40));
+}
+
 // proves B155
 TEST_F(TailHubTest, TheRingIsBoundedAndASlowReaderFallsOutOfIt) {
   hub_.Follow();

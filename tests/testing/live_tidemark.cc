@@ -22,7 +22,8 @@ LiveTidemark::LiveTidemark(const LivePostgres& postgres, LiveTidemarkOptions opt
       "      database: {}\n      user: postgres\n",
       postgres.port(), options.database);
   for (const std::string& line : options.postgres_lines) config << "      " << line << "\n";
-  for (const std::string& line : options.feed_lines) config << "  " << line << "\n";
+  for (const std::string& line : options.feed_lines) config << "    " << line << "\n";
+  for (const std::string& line : options.more_feeds) config << "  " << line << "\n";
 }
 
 std::string LiveTidemark::address() const { return fmt::format("127.0.0.1:{}", port_); }
@@ -49,18 +50,23 @@ absl::Status LiveTidemark::Start(std::chrono::milliseconds deadline) {
 }
 
 absl::Status LiveTidemark::WaitUntilStreaming(std::chrono::milliseconds deadline) {
+  return WaitForStatus("SOURCE_STATE_STREAMING", deadline);
+}
+
+absl::Status LiveTidemark::WaitForStatus(const std::string& text,
+                                         std::chrono::milliseconds deadline) {
   std::string last;
-  const auto streaming = WaitUntil(
+  const auto found = WaitUntil(
       [&] {
         if (!process_->IsRunning()) return true;
         const auto status = Run({"status", "main", "--json"});
         last = status.ok() ? status->out + status->err : status.status().ToString();
-        return last.find("SOURCE_STATE_STREAMING") != std::string::npos;
+        return last.find(text) != std::string::npos;
       },
       deadline);
-  if (streaming && process_->IsRunning()) return absl::OkStatus();
+  if (found && process_->IsRunning()) return absl::OkStatus();
   return absl::DeadlineExceededError(
-      fmt::format("the feed does not stream: {}\n{}", last, Diagnostics()));
+      fmt::format("the status does not say {}: {}\n{}", text, last, Diagnostics()));
 }
 
 absl::StatusOr<int> LiveTidemark::Stop(std::chrono::milliseconds deadline) {

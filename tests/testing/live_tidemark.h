@@ -23,10 +23,12 @@ struct LiveTidemarkOptions {
   std::string database = "postgres";
   // Lines of YAML below the feed's postgres key, e.g. "tables: ['public.a*']".
   std::vector<std::string> postgres_lines;
+  // Lines of YAML below the feed, e.g. "stop_at: now".
+  std::vector<std::string> feed_lines;
   // Lines of YAML at the top level, e.g. "drain_timeout: 1s".
   std::vector<std::string> top_lines;
   // More feeds: lines of YAML in the list, e.g. "- {name: other, postgres: {...}}".
-  std::vector<std::string> feed_lines;
+  std::vector<std::string> more_feeds;
 };
 
 struct CommandResult {
@@ -45,6 +47,9 @@ class LiveTidemark {
   // The same without waiting for anything; `arguments` come behind --config.
   absl::Status Launch(const std::vector<std::string>& arguments = {});
   absl::Status WaitUntilStreaming(std::chrono::milliseconds deadline = std::chrono::seconds(60));
+  // What `tidemark status --json` says holds this text.
+  absl::Status WaitForStatus(const std::string& text,
+                             std::chrono::milliseconds deadline = std::chrono::seconds(60));
   // SIGTERM; returns its exit code.
   absl::StatusOr<int> Stop(std::chrono::milliseconds deadline = std::chrono::seconds(30));
   void Kill9();

@@ -104,6 +104,7 @@ TEST_F(ProcessTest, RootRunsAChildAsAnotherUser) {
   EXPECT_EQ(process->Stdout(), "nobody\n");
 }
 
+// proves S41
 TEST(WaitUntilTest, FailureHoldsTheDiagnostics) {
   ::testing::AssertionResult result =
       WaitUntil([] { return false; }, 5ms, [] { return "state=CATCHING_UP"; });
@@ -111,6 +112,7 @@ TEST(WaitUntilTest, FailureHoldsTheDiagnostics) {
   EXPECT_THAT(result.message(), HasSubstr("state=CATCHING_UP"));
 }
 
+// proves S41
 TEST(FreePortTest, NeverGivesOnePortTwice) { EXPECT_NE(FreePort(), FreePort()); }
 
 TEST(ScratchDirTest, IsRemovedWithItsContent) {
