@@ -143,8 +143,7 @@ void TransactionBuilder::AddKeyChange(uint64_t schema_id, std::string_view old_k
   // The row that the insert goes on from is known before the delete only.
   AddChange(v1::OP_DELETE, schema_id,
             {.before = old_row, .key = old_key, .key_change = true, .has_gaps = has_gaps});
-  AddChange(v1::OP_INSERT, schema_id,
-            {.after = new_row, .key_change = true, .has_gaps = has_gaps});
+  AddChange(v1::OP_INSERT, schema_id, {.after = new_row, .key_change = true, .has_gaps = has_gaps});
 }
 
 void TransactionBuilder::AddChange(v1::Op op, uint64_t schema_id, const ChangeImages& images) {

@@ -1,5 +1,5 @@
-// Turns what a source read, with its gaps filled, into writes of the store. The only place, with the
-// ingest loop, where capture meets the store.
+// Turns what a source read, with its gaps filled, into writes of the store. The only place, with
+// the ingest loop, where capture meets the store.
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,8 @@
 #include "server/event_log.h"
 #include "server/event_writer.h"
 #include "server/feed.h"
-#include "server/store_rows.h"
 #include "server/stop_keeper.h"
+#include "server/store_rows.h"
 
 namespace tidemark {
 

@@ -78,10 +78,13 @@ absl::Status RunFiller::Fill(uint64_t first_sequence, std::string_view run,
     if (item == RunWalker::Item::kEnd) break;
     if (item != RunWalker::Item::kChange) return Damaged("a run that is no run of changes");
     const store::ChangeView& view = walker_.change();
-    WholeChange change{view.op,         first_sequence + view.ordinal,
+    WholeChange change{view.op,
+                       first_sequence + view.ordinal,
                        walker_.schema_ids()[view.table],
-                       view.key_change, view.after,
-                       view.before,     view.key,
+                       view.key_change,
+                       view.after,
+                       view.before,
+                       view.key,
                        {}};
     if (!pieces.empty()) {
       if (absl::Status status = PutTogether(pieces, &change); !status.ok()) return status;
@@ -101,8 +104,7 @@ absl::Status RunFiller::Fill(uint64_t first_sequence, std::string_view run,
   return absl::OkStatus();
 }
 
-absl::Status RunFiller::PutTogether(std::span<const std::string_view> pieces,
-                                    WholeChange* change) {
+absl::Status RunFiller::PutTogether(std::span<const std::string_view> pieces, WholeChange* change) {
   std::vector<std::string_view>* images[] = {&change->after, &change->before, &change->key};
   std::vector<std::string_view>* image = nullptr;
   uint32_t column = 0;
@@ -214,7 +216,8 @@ absl::Status RunFiller::Remember(const KeyedTable& table, const WholeChange& cha
   if (!table.kept()) return absl::OkStatus();
   if (change.op == v1::OP_TRUNCATE) {
     open_truncated_.insert(table.prefix);
-    absl::erase_if(open_rows_, [&](const auto& row) { return row.first.starts_with(table.prefix); });
+    absl::erase_if(open_rows_,
+                   [&](const auto& row) { return row.first.starts_with(table.prefix); });
     return absl::OkStatus();
   }
   const bool is_delete = change.op == v1::OP_DELETE;

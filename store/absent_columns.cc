@@ -14,8 +14,8 @@ bool SameType(const v1::Column& a, const v1::Column& b) {
 // row that was not written since.
 bool OnlyRenamed(const v1::TableSchema& old_schema, const v1::TableSchema& schema) {
   return old_schema.columns_size() == schema.columns_size() &&
-         std::equal(schema.columns().begin(), schema.columns().end(),
-                    old_schema.columns().begin(), SameType);
+         std::equal(schema.columns().begin(), schema.columns().end(), old_schema.columns().begin(),
+                    SameType);
 }
 
 // Which column of the old schema is column `i` of the present one. Columns move to the front only,

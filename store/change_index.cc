@@ -24,7 +24,6 @@ absl::Status Damaged(std::string_view found) {
                                      found));
 }
 
-
 }  // namespace
 
 uint64_t ChangeIndex::HashOf(std::string_view key) {
@@ -32,7 +31,8 @@ uint64_t ChangeIndex::HashOf(std::string_view key) {
 }
 
 void ChangeIndex::Clear() {
-  // Its memory is given back: most indexes are small, and one that was not is not needed again soon.
+  // Its memory is given back: most indexes are small, and one that was not is not needed again
+  // soon.
   places_ = {};
   truncated_.clear();
   overflow_.reset();
@@ -158,8 +158,8 @@ absl::Status ChangeIndex::AppendWholeRow(uint32_t number, const ChangeView& chan
 }
 
 // Two keys have the same hash, and the other one was changed later: every run is looked at.
-absl::StatusOr<ChangeIndex::Found> ChangeIndex::ScanBack(std::string_view key,
-                                                         PlaceOfChange oldest, std::string* row) {
+absl::StatusOr<ChangeIndex::Found> ChangeIndex::ScanBack(std::string_view key, PlaceOfChange oldest,
+                                                         std::string* row) {
   for (uint32_t number = next_number_; number-- > NumberOf(oldest);) {
     const auto bytes = runs_.Bytes(number, 0);
     if (!bytes.ok()) return bytes.status();

@@ -11,10 +11,10 @@ namespace tidemark::store {
 namespace {
 
 absl::Status WrongWidth(const KeyedTable& table, size_t found, int wanted) {
-  return ErrorWithReason(absl::StatusCode::kDataLoss, reason::kStoreDamaged,
-                         fmt::format("a change of table {}.{} has {} values where its schema has {}",
-                                     table.schema.schema_name(), table.schema.table_name(), found,
-                                     wanted));
+  return ErrorWithReason(
+      absl::StatusCode::kDataLoss, reason::kStoreDamaged,
+      fmt::format("a change of table {}.{} has {} values where its schema has {}",
+                  table.schema.schema_name(), table.schema.table_name(), found, wanted));
 }
 
 }  // namespace

@@ -36,9 +36,8 @@ StoredFeed::StoredFeed(Database* database, FeedId feed, const StoreOptions& opti
       schemas_(database, feed),
       spool_(database, feed),
       snapshot_rows_(database, feed, Lookups()),
-      tail_rows_(
-          database, feed, &state_,
-          RowKeys(feed, Lookups().schema, Lookups().keeps_rows), [this] { return FoldToHead(); }),
+      tail_rows_(database, feed, &state_, RowKeys(feed, Lookups().schema, Lookups().keeps_rows),
+                 [this] { return FoldToHead(); }),
       folder_(database, feed, &state_, Lookups()) {}
 
 StoredFeed::~StoredFeed() { fold_thread_.reset(); }

@@ -122,8 +122,8 @@ std::pair<Position, uint64_t> TailRows::PlaceOf(uint32_t number) const {
 
 absl::StatusOr<std::optional<std::string>> TailRows::FindFolded(std::string_view key) {
   std::string row;
-  const rocksdb::Status status =
-      database_.rocks()->Get(rocksdb::ReadOptions(), database_.rows(), {key.data(), key.size()}, &row);
+  const rocksdb::Status status = database_.rocks()->Get(rocksdb::ReadOptions(), database_.rows(),
+                                                        {key.data(), key.size()}, &row);
   if (status.IsNotFound()) return std::nullopt;
   if (!status.ok()) return database_.Error(status, "read a row");
   return row;

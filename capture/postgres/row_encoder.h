@@ -43,7 +43,8 @@ class RowEncoder {
   absl::Status AddInsert(const RowShape& shape, const InsertMessage& insert,
                          TransactionBuilder* builder);
   // An unchanged TOAST value is taken from the old row where that is there, and is absent
-  // otherwise, which is a gap. When a key column differs: a delete of the old key and an insert of the new one.
+  // otherwise, which is a gap. When a key column differs: a delete of the old key and an insert of
+  // the new one.
   absl::Status AddUpdate(const RowShape& shape, const UpdateMessage& update,
                          TransactionBuilder* builder);
   // The key, and the row before under replica identity full. A table without a key has only that.

@@ -30,7 +30,8 @@ absl::Status PostgresSource::StartStreaming() {
       generation_, start_, tables_,
       [this](const v1::TableSchema& schema) -> GapPolicy {
         const bool kept = KeepsRows(schema);
-        return {kept, kept && MatchesAny(before_images_, schema.schema_name(), schema.table_name())};
+        return {kept,
+                kept && MatchesAny(before_images_, schema.schema_name(), schema.table_name())};
       },
       [this] { return Catalog(absl::Now() + kConnectTimeout); });
   replies_.emplace(start_, server_.wal_sender_timeout, now);

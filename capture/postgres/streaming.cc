@@ -120,8 +120,7 @@ void Streaming::CheckBegun(std::vector<SourceEvent>* events) {
   }
   // Commits come in order, so whatever ends at or before the beginning of this commit record was
   // handed over.
-  if (stop_time_us_ && begun_time_us_ > *stop_time_us_)
-    Finish(commit_lsn_, commit_lsn_, events);
+  if (stop_time_us_ && begun_time_us_ > *stop_time_us_) Finish(commit_lsn_, commit_lsn_, events);
 }
 
 void Streaming::StopAt(std::optional<Lsn> bound, std::optional<int64_t> time_us,

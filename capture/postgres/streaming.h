@@ -96,7 +96,7 @@ class Streaming {
   bool reply_requested_ = false;
   bool in_transaction_ = false;
   uint32_t xid_ = 0;
-  Lsn commit_lsn_ = 0;   // of the transaction in flight
+  Lsn commit_lsn_ = 0;  // of the transaction in flight
   int64_t begun_time_us_ = 0;
   uint64_t handle_ = 0;  // of the transaction in flight, once a part of it was handed over
   uint64_t next_handle_ = 1;

@@ -43,15 +43,15 @@ int Stop(const client::ChannelOptions& server, const Options& options) {
     }
     *request.mutable_until() = *until;
   }
-  return Call<v1::FeedAdmin>(
-      server, &v1::FeedAdmin::Stub::StopAt, request, [&](const v1::StopAtResponse& stop) {
-        if (options.json) return PrintJson(stop);
-        if (options.at == "never") {
-          fmt::print("capture goes on\n");
-        } else {
-          PrintStop(stop);
-        }
-      });
+  return Call<v1::FeedAdmin>(server, &v1::FeedAdmin::Stub::StopAt, request,
+                             [&](const v1::StopAtResponse& stop) {
+                               if (options.json) return PrintJson(stop);
+                               if (options.at == "never") {
+                                 fmt::print("capture goes on\n");
+                               } else {
+                                 PrintStop(stop);
+                               }
+                             });
 }
 
 }  // namespace

@@ -158,8 +158,9 @@ TEST_F(CommandTest, ReadmeCommandFillsAFileThatGrows) {
 TEST_F(CommandTest, ReadmeCommandExports) {
   Sql("insert into account values (101)");
   ProcessOptions options;
-  options.argv = {"bash", "-euc",
-                  "PATH=" + (BuildDir() / "client").string() + ":$PATH; " + ReadmeCommand("export")};
+  options.argv = {
+      "bash", "-euc",
+      "PATH=" + (BuildDir() / "client").string() + ":$PATH; " + ReadmeCommand("export")};
   options.environment = {{"TIDEMARK_SERVER", tidemark_->address()}};
   options.output_dir = options.working_dir = tidemark_->scratch_dir();
   options.name = "readme";

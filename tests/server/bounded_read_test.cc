@@ -290,7 +290,7 @@ TEST_F(BoundedReadTest, RefusesBoundsThatMakeNoSense) {
   EXPECT_EQ(Refusal(request), "11 BOUND_BEFORE_START");
   *request.mutable_until()->mutable_time() = ToTimestamp(TimeOf(109));
   EXPECT_EQ(Refusal(request), "11 BOUND_BEFORE_START");
-  request.mutable_until()->set_cursor("nonsense");
+  request.mutable_until()->set_cursor("no cursor!");
   EXPECT_EQ(Refusal(request), "3 CURSOR_MALFORMED");
   request.mutable_until()->mutable_time()->set_nanos(-1);
   EXPECT_EQ(Refusal(request), "3 REQUEST_INVALID");
@@ -406,6 +406,7 @@ TEST_F(BoundedPageTest, NowIsAskedForOnceAndHandedOn) {
   request.set_feed("shop");
   request.set_page_bytes_max(1);
   request.mutable_until()->mutable_now();
+  request.mutable_wait()->set_seconds(20);
   std::vector<uint64_t> numbers;
   std::thread reader([&] { numbers = ReadAll(request, 3); });
   // The first page is there before the answer: later ones still ask.

@@ -20,9 +20,9 @@ using capture::TransactionBuilder;
 using capture::ValueTag;
 using testing::At;
 using testing::CheckpointAt;
+using ::testing::ElementsAre;
 using testing::FeedFixture;
 using testing::SampleTable;
-using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 // A table (id, name, doc) whose key is id.
@@ -80,8 +80,7 @@ class Changes {
   }
   Changes& Delete(int64_t id) {
     const std::string key = Key(id);
-    builder_.AddChange(v1::OP_DELETE, table_.schema_id(),
-                       {.key = key, .has_gaps = wants_before_});
+    builder_.AddChange(v1::OP_DELETE, table_.schema_id(), {.key = key, .has_gaps = wants_before_});
     return *this;
   }
   Changes& ChangeKey(int64_t from, int64_t to, const std::string& name, const std::string& doc) {
@@ -226,18 +225,17 @@ class RowFillerTest : public ::testing::Test {
     auto reader = store().NewLogReader(At(10));
     store::StoredRun run;
     while (*(*reader)->Next(&run)) {
-      bytes.push_back(fmt::format("{}.{}.{} ", run.position.engine_low(), run.first_sequence,
-                                  run.part) +
-                      std::string(run.bytes));
+      bytes.push_back(
+          fmt::format("{}.{}.{} ", run.position.engine_low(), run.first_sequence, run.part) +
+          std::string(run.bytes));
     }
     return bytes;
   }
 
   bool wants_before_ = false;
   FeedFixture fixture_;
-  RowFiller filler_{fixture_.feed().store(), [this](const v1::TableSchema&) {
-                      return wants_before_;
-                    }};
+  RowFiller filler_{fixture_.feed().store(),
+                    [this](const v1::TableSchema&) { return wants_before_; }};
 };
 
 // proves B001, R01

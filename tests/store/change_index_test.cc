@@ -89,11 +89,10 @@ class ChangeIndexTest : public ::testing::Test {
   SampleLog log_;
   uint64_t position_ = 0;
   RunsInMemory runs_;
-  RowKeys keys_{kFeed,
-                [this](uint64_t id) -> absl::StatusOr<v1::TableSchema> {
-                  return log_.schemas().at(id);
-                },
-                [](const v1::TableSchema&) { return true; }};
+  RowKeys keys_{
+      kFeed,
+      [this](uint64_t id) -> absl::StatusOr<v1::TableSchema> { return log_.schemas().at(id); },
+      [](const v1::TableSchema&) { return true; }};
 };
 
 TEST_F(ChangeIndexTest, TheLastChangeOfAKeyWins) {

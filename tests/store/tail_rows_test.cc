@@ -86,7 +86,8 @@ TEST_F(TailRowsTest, LooksIntoLargeTransactions) {
   OpenWithLog();
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(
-        feed_->SpoolParts(1, {schema_}, {Run(i, {Update(1, {TextValue(std::to_string(i))})})}).ok());
+        feed_->SpoolParts(1, {schema_}, {Run(i, {Update(1, {TextValue(std::to_string(i))})})})
+            .ok());
   }
   EXPECT_EQ(Find(1), "none") << "it has not committed";
   AppendBatch batch;
