@@ -136,7 +136,10 @@ class Source {
   // asked, again and again if need be but not too often, and what it proves comes at once.
   virtual void Prove(const std::optional<Position>& upto) = 0;
 
-  // Makes a Read (or Open) in progress return soon.
+  // Makes a Read that only waits for the source return soon; disturbs nothing else.
+  virtual void Nudge() { Interrupt(); }
+  // Makes a Read (or Open) in progress return soon, whatever it is doing; what it did not finish
+  // may be an error then.
   virtual void Interrupt() = 0;
 
   // Sets source_state, detail, lag, slot and snapshot from memory; never waits.

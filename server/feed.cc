@@ -12,7 +12,7 @@ namespace tidemark {
 
 Feed::Feed(Parts parts)
     : parts_(std::move(parts)),
-      wake_([this] { source().Interrupt(); }),
+      wake_([this] { source().Nudge(); }),
       bounds_([this] { wake_.Wake(); }),
       stop_(parts_.config.stop_at(), parts_.store->checkpoint().stop(), [this] { wake_.Wake(); }) {}
 Feed::~Feed() = default;

@@ -13,7 +13,7 @@ namespace tidemark {
 // comes before a Read begins is not lost: the Read does not begin.
 class ReadWake {
  public:
-  // `interrupt` makes the Read in progress return soon, and is called during one only.
+  // `interrupt` makes a Read that waits return soon, and is called during one only.
   explicit ReadWake(std::function<void()> interrupt) : interrupt_(std::move(interrupt)) {}
 
   void Wake();

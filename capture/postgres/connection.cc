@@ -145,18 +145,26 @@ absl::Status Connection::PinSettings(Kind kind, absl::Time deadline) {
 int Connection::server_version() const { return PQserverVersion(connection_); }
 int Connection::backend_pid() const { return PQbackendPID(connection_); }
 
-absl::StatusOr<Connection::Wake> Connection::WaitFor(short events, absl::Time deadline) {
-  pollfd fds[2] = {{PQsocket(connection_), events, 0}, {interruption_->fd(), POLLIN, 0}};
-  int ready = poll(fds, 2, TimeoutMs(deadline));
+absl::StatusOr<Connection::Wake> Connection::WaitFor(short events, absl::Time deadline,
+                                                     Interruption* nudge) {
+  // poll looks past a descriptor that is negative.
+  pollfd fds[3] = {{PQsocket(connection_), events, 0},
+                   {interruption_->fd(), POLLIN, 0},
+                   {nudge == nullptr ? -1 : nudge->fd(), POLLIN, 0}};
+  int ready = poll(fds, 3, TimeoutMs(deadline));
   if (ready < 0 && errno == EINTR) return Wake::kReadable;  // The caller looks again.
   if (ready < 0) return absl::ErrnoToStatus(errno, "poll");
   if (ready > 0 && (fds[0].revents & POLLIN) != 0) arrived_ = true;
   if (fds[1].revents != 0) return Wake::kInterrupted;
+  if (fds[2].revents != 0) {
+    nudge->Consume();
+    return Wake::kInterrupted;
+  }
   return ready == 0 ? Wake::kDeadline : Wake::kReadable;
 }
 
-absl::StatusOr<Connection::Wake> Connection::Wait(absl::Time deadline) {
-  absl::StatusOr<Wake> wake = WaitFor(POLLIN, deadline);
+absl::StatusOr<Connection::Wake> Connection::Wait(absl::Time deadline, Interruption* nudge) {
+  absl::StatusOr<Wake> wake = WaitFor(POLLIN, deadline, nudge);
   if (wake.ok() && *wake == Wake::kReadable && PQconsumeInput(connection_) == 0) {
     return Error(nullptr);
   }

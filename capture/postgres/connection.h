@@ -90,8 +90,9 @@ class Connection {
   absl::StatusOr<Copy> NextCopy(std::string_view* data);
   absl::Status SendCopy(std::string_view data, absl::Time deadline);
 
-  // Waits until bytes arrived and takes them in.
-  absl::StatusOr<Wake> Wait(absl::Time deadline);
+  // Waits until bytes arrived and takes them in. `nudge` ends this wait alone, and is consumed by
+  // it.
+  absl::StatusOr<Wake> Wait(absl::Time deadline, Interruption* nudge = nullptr);
   // True once after bytes came from the server, be it a part of a message.
   bool TakeArrived() { return std::exchange(arrived_, false); }
 
@@ -100,7 +101,7 @@ class Connection {
 
   absl::Status FinishConnecting(absl::Time deadline);
   absl::Status PinSettings(Kind kind, absl::Time deadline);
-  absl::StatusOr<Wake> WaitFor(short events, absl::Time deadline);
+  absl::StatusOr<Wake> WaitFor(short events, absl::Time deadline, Interruption* nudge = nullptr);
   absl::Status Flush(absl::Time deadline);
   absl::Status Error(const pg_result* result) const;
   absl::Status Silent(absl::Time since) const;

@@ -53,6 +53,7 @@ class PostgresSource final : public Source {
   std::optional<LogEnd> SampleEnd() override;
   void Prove(const std::optional<Position>& upto) override;
   absl::Status CheckBounded(const v1::Checkpoint& checkpoint) const override;
+  void Nudge() override { nudge_.Raise(); }
   void Interrupt() override { interruption_.Raise(); }
   void FillStatus(v1::FeedStatus* status) const override;
   SourceDescription Describe() const override;
@@ -116,6 +117,7 @@ class PostgresSource final : public Source {
   const std::string publication_name_;
   const absl::Duration silence_timeout_;
   Interruption interruption_;
+  Interruption nudge_;
   SourceStatus status_;
   // Held by every call but Interrupt and the looking ones, so that the keeper stays away meanwhile.
   std::mutex session_mutex_;

@@ -73,7 +73,7 @@ absl::StatusOr<CaptureBatch> PostgresSource::ListenUntil(absl::Time deadline) {
                      heard_);
     RefreshSlotFacts(now);
     if (FinishBatch(now, &batch) || now >= deadline) return batch;
-    absl::StatusOr<Connection::Wake> wake = replication_->Wait(NextWake(deadline));
+    absl::StatusOr<Connection::Wake> wake = replication_->Wait(NextWake(deadline), &nudge_);
     if (!wake.ok()) return wake.status();
     if (*wake == Connection::Wake::kInterrupted) return batch;
   }
