@@ -64,6 +64,9 @@ inline constexpr std::string_view kFoldBehind =
     "FOLD_BEHIND";  // (R) UNAVAILABLE: the log's tail that is not yet folded is at its bound
 inline constexpr std::string_view kIdentityUnusable =
     "IDENTITY_UNUSABLE";  // FAILED_PRECONDITION: no row can be keyed by it
+// Of one table; the others of the feed go on.
+inline constexpr std::string_view kIdentityChanged =
+    "IDENTITY_CHANGED";  // its rows are keyed by what no longer is its identity
 // Configuration.
 inline constexpr std::string_view kConfigInvalid = "CONFIG_INVALID";
 inline constexpr std::string_view kListenFailed = "LISTEN_FAILED";

@@ -1,5 +1,8 @@
 #include "server/cursor_calls.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "proto/reason.h"
 #include "server/limits.h"
 #include "server/reader_request.h"
@@ -25,14 +28,26 @@ v1::CursorStatus StatusOf(const absl::Status& reach) {
   return v1::CURSOR_STATUS_DIVERGED;
 }
 
-void AddNotes(const v1::TableSchema& schema, v1::TableDescription* table) {
+void AddNotes(const v1::TableSchema& schema, const std::vector<v1::LostTable>& lost,
+              v1::TableDescription* table) {
+  const auto problem = std::find_if(lost.begin(), lost.end(), [&](const v1::LostTable& other) {
+    return other.schema_name() == schema.schema_name() && other.table_name() == schema.table_name();
+  });
+  if (problem != lost.end()) table->add_notes(problem->message());
   if (schema.key_columns().empty()) {
-    table->add_notes("no usable key: no current rows are kept");
-  } else if (!table->rows_kept()) {
+    table->add_notes(
+        schema.image_level() == v1::IMAGE_LEVEL_FULL
+            ? "no usable key: no current rows are kept, and rows that are equal are told apart by "
+              "nothing; an update or a delete carries the whole row before it, and means one of "
+              "its equals"
+            : "no usable key: no current rows are kept");
+  } else if (!table->rows_kept() && problem == lost.end()) {
     table->add_notes("current rows are switched off by the configuration");
   }
   if (schema.image_level() == v1::IMAGE_LEVEL_NONE) {
-    table->add_notes("the source gives no identity of updated and deleted rows");
+    table->add_notes(
+        "the source gives no identity of updated and deleted rows, and refuses both; ALTER TABLE … "
+        "REPLICA IDENTITY FULL, or a primary key, allows them");
   }
 }
 
@@ -99,10 +114,11 @@ absl::Status DescribeFeed(const FeedDirectory& feeds, const v1::DescribeFeedRequ
   response->set_engine(source.engine);
   response->set_completeness(source.completeness);
   response->set_generation(store.record().generation());
+  const std::vector<v1::LostTable> lost = store.LostTables();
   for (v1::TableSchema& schema : store.CurrentSchemas()) {
     v1::TableDescription* table = response->add_tables();
     table->set_rows_kept(store.KeepsRows(schema));
-    AddNotes(schema, table);
+    AddNotes(schema, lost, table);
     *table->mutable_table_schema() = std::move(schema);
   }
   if (response->ByteSizeLong() <= limits::message_bytes_max) return absl::OkStatus();

@@ -1,8 +1,11 @@
 #include "server/event_writer.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <variant>
+
+#include "server/identity_change.h"
 
 namespace tidemark {
 namespace {
@@ -55,6 +58,7 @@ absl::StatusOr<WrittenBatch> EventWriter::Write(capture::CaptureBatch batch) {
   }
   if (!batch.checkpoint) return WrittenBatch{};
   next_.checkpoint = std::move(batch.checkpoint);
+  for (v1::LostTable& lost : next_.lost) lost.set_position(next_.checkpoint->position());
   return Append(batch.finished);
 }
 
@@ -73,6 +77,7 @@ absl::StatusOr<WrittenBatch> EventWriter::Append(const std::optional<Position>& 
   }
   written.appended = Summary(next_);
   written.chunks = tail_.Prepare(next_);
+  written.lost = next_.lost;
   written.visible = true;
   // Empty while a snapshot is being prepared: nothing was captured yet.
   written.checkpoint = Position::FromBytes(next_.checkpoint->position()).value_or(Position());
@@ -80,19 +85,46 @@ absl::StatusOr<WrittenBatch> EventWriter::Append(const std::optional<Position>& 
   std::vector<uint64_t> committed;
   for (const auto& spooled : next_.spooled) committed.push_back(spooled.handle);
   schemas_with_snapshot_ = 0;
-  if (auto status = store_.Append(std::exchange(next_, {})); !status.ok()) return status;
+  if (auto status = store_.Append(next_); !status.ok()) return status;
   // Only now: had it failed, their parts would be left over.
   for (const uint64_t handle : committed) open_.erase(handle);
   filler_.Appended();
   stop_ = stop;
+  next_ = {};
   return written;
 }
 
 absl::Status EventWriter::On(capture::SchemaSeen event) {
   // Kept until an Append has it, whichever writes come before: a spool may be aborted, and its
   // schemas with it.
+  NoteIdentity(event.schema);
   next_.schemas.push_back(std::move(event.schema));
   return absl::OkStatus();
+}
+
+// Rows that are kept by what was the identity before cannot be found by what it is now.
+void EventWriter::NoteIdentity(const v1::TableSchema& schema) {
+  if (!store_.snapshot_whole()) return;
+  const auto same_table = [&](const v1::TableSchema& other) {
+    return other.schema_name() == schema.schema_name() && other.table_name() == schema.table_name();
+  };
+  std::optional<v1::TableSchema> before;
+  const auto newest = std::find_if(next_.schemas.rbegin(), next_.schemas.rend(), same_table);
+  if (newest != next_.schemas.rend()) {
+    before = *newest;
+  } else {
+    before = store_.CurrentSchema(schema.schema_name(), schema.table_name());
+  }
+  if (!before) return;
+  const bool had_rows = store_.KeepsRows(*before);
+  if (!had_rows && !store_.KeepsRows(schema)) return;
+  const auto change = IdentityChange(*before, schema);
+  const bool is_noted = std::any_of(next_.lost.begin(), next_.lost.end(), [&](const auto& lost) {
+    return lost.schema_name() == schema.schema_name() && lost.table_name() == schema.table_name();
+  });
+  if (!change || is_noted) return;
+  next_.lost.push_back(IdentityLost(schema, *change, had_rows));
+  filler_.LostTable();
 }
 
 absl::Status EventWriter::On(capture::TransactionRead event) {

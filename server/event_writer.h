@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -24,6 +25,8 @@ struct WrittenBatch {
   Appended appended;
   // For TailHub::Publish.
   std::vector<std::shared_ptr<const TailChunk>> chunks;
+  // Tables whose current rows are gone.
+  std::vector<v1::LostTable> lost;
   // What the source may be told once all of it is synced.
   Position checkpoint;
   // Everything at or before it is visible: the checkpoint, or the bound that capture ended at.
@@ -38,8 +41,10 @@ struct WrittenBatch {
 // Thread rule: belongs to the thread of the ingest loop. Store and hub are lent.
 class EventWriter {
  public:
-  EventWriter(store::FeedStore& store, const TailHub& tail, WantsBefore wants_before)
-      : store_(store), tail_(tail), filler_(store, std::move(wants_before)) {}
+  // `wants_before` and `stopping` as for RowFiller.
+  EventWriter(store::FeedStore& store, const TailHub& tail, WantsBefore wants_before,
+              std::function<bool()> stopping)
+      : store_(store), tail_(tail), filler_(store, std::move(wants_before), std::move(stopping)) {}
 
   // Before a source is opened: forgets what its last connection left half written, whose handles
   // the next one may use again.
@@ -63,6 +68,7 @@ class EventWriter {
   absl::Status On(capture::SnapshotWhole event);
 
   absl::StatusOr<WrittenBatch> Append(const std::optional<Position>& finished);
+  void NoteIdentity(const v1::TableSchema& schema);
 
   store::FeedStore& store_;
   const TailHub& tail_;

@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/reason.h"
+#include "proto/table_name.h"
+#include "server/rows_policy.h"
 #include "server/tail_hub.h"
 #include "server/timestamps.h"
 
@@ -88,6 +90,16 @@ v1::FeedStatus Feed::Status() const {
     set(store.folded(), status.mutable_folded());
     if (const int64_t floor_us = store.floor_commit_time_us(); floor_us != 0) {
       *status.mutable_floor()->mutable_commit_time() = ToTimestamp(absl::FromUnixMicros(floor_us));
+    }
+  }
+  for (const v1::LostTable& lost : store.LostTables()) {
+    if (!WantsRows(config(), lost.schema_name(), lost.table_name())) continue;
+    v1::TableProblem* problem = status.add_table_problems();
+    problem->set_table(TableNameText(lost.schema_name(), lost.table_name()));
+    problem->set_reason(lost.reason());
+    problem->set_message(lost.message());
+    if (auto since = Position::FromBytes(lost.position()); since.ok()) {
+      set(*since, problem->mutable_since());
     }
   }
   if (const absl::Status fold = store.fold_status(); !fold.ok() && !status.has_last_error()) {

@@ -34,7 +34,8 @@ IngestLoop::IngestLoop(Feed& feed, EventLog& log, IngestObserver observer)
       log_(log),
       observer_(std::move(observer)),
       publishes_before_sync_(feed.source().Describe().replays_exactly),
-      writer_(feed.store(), feed.tail(), WantsBeforeOf(feed.config())),
+      writer_(feed.store(), feed.tail(), WantsBeforeOf(feed.config()),
+              [this] { return stopping(); }),
       known_rows_(feed.store()),
       stop_(feed, writer_),
       random_(std::random_device()()) {
@@ -126,6 +127,10 @@ absl::Status IngestLoop::Ingest(capture::CaptureBatch batch) {
   auto written = writer_.Write(std::move(batch));
   if (!written.ok()) return written.status();
   if (!written->visible) return absl::OkStatus();
+  for (const v1::LostTable& lost : written->lost) {
+    log_.Warning("table without current rows",
+                 {{"feed", feed_.name()}, {"reason", lost.reason()}, {"message", lost.message()}});
+  }
   const Position boundary = written->checkpoint;
   const std::optional<v1::StopRecord> finished = written->finished;
   if (auto status = Observe(IngestStep::kAppended); !status.ok()) return status;

@@ -80,6 +80,8 @@ const std::vector<FeedMetric>& FeedMetrics() {
        [](const auto& feed) { return feed.log_transactions(); }},
       {"tidemark_feed_streams", "Open streams.", MetricType::Gauge,
        [](const auto& feed) { return feed.streams(); }},
+      {"tidemark_feed_table_problems", "Tables that need a person while the others go on.",
+       MetricType::Gauge, [](const auto& feed) { return feed.table_problems_size(); }},
       {"tidemark_feed_generation", "Generation of the feed's positions.", MetricType::Gauge,
        [](const auto& feed) { return feed.generation(); }},
       {"tidemark_feed_slot_retained_bytes", "WAL that the source keeps for the feed's slot.",

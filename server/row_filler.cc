@@ -16,8 +16,10 @@ bool HasGaps(const std::vector<EncodedRun>& runs) {
 
 }  // namespace
 
-RowFiller::RowFiller(store::FeedStore& store, WantsBefore wants_before)
+RowFiller::RowFiller(store::FeedStore& store, WantsBefore wants_before,
+                     std::function<bool()> stopping)
     : store_(store),
+      stopping_(std::move(stopping)),
       // The keys of the batch's index are of this feed alone.
       keys_(
           0,
@@ -27,7 +29,13 @@ RowFiller::RowFiller(store::FeedStore& store, WantsBefore wants_before)
             }
             return store_.Schema(id);
           },
-          [this](const v1::TableSchema& schema) { return store_.KeepsRows(schema); }),
+          [this](const v1::TableSchema& schema) {
+            return store_.KeepsRows(schema) &&
+                   std::none_of(next_->lost.begin(), next_->lost.end(), [&](const auto& lost) {
+                     return lost.schema_name() == schema.schema_name() &&
+                            lost.table_name() == schema.table_name();
+                   });
+          }),
       run_filler_(
           &keys_, std::move(wants_before),
           [this](const store::KeyedTable& table, const std::string& key) {
@@ -84,6 +92,7 @@ absl::Status RowFiller::FillSpooled(store::SpoolReader* reader) {
   store::SpooledRun run;
   absl::StatusOr<bool> more = reader->Next(&run);
   while (more.ok() && *more) {
+    if (stopping_()) return absl::CancelledError("stopped while a large transaction was filled");
     EncodedRun main{run.first_sequence, run.part, 0, std::string(run.bytes)};
     std::vector<std::string> pieces;
     while ((more = reader->Next(&run)).ok() && *more && run.part > 0) {
@@ -108,6 +117,7 @@ absl::Status RowFiller::FillSpooled(store::SpoolReader* reader) {
 }
 
 void RowFiller::Appended() {
+  if (next_ != nullptr && !next_->lost.empty()) keys_.Forget();
   index_.Clear();
   runs_.clear();
   handles_.clear();
@@ -133,7 +143,6 @@ absl::Status RowFiller::Begin(store::AppendBatch* next, bool spooled) {
   filled_.clear();
   handle_ = 0;
   bytes_ = 0;
-  first_run_ = runs_.size();
   if (absl::Status status = CatchUp(); !status.ok()) return status;
   first_run_ = runs_.size();
   return spooled ? ToSpool() : absl::OkStatus();

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -29,7 +30,8 @@ namespace tidemark {
 // follow.
 class RowFiller final : private store::NumberedRuns {
  public:
-  RowFiller(store::FeedStore& store, WantsBefore wants_before);
+  // `stopping`: a large transaction is given up half-filled, with CANCELLED.
+  RowFiller(store::FeedStore& store, WantsBefore wants_before, std::function<bool()> stopping);
 
   // Adds a transaction to what the next append makes visible. `next` holds all of the batch before
   // it.
@@ -39,6 +41,9 @@ class RowFiller final : private store::NumberedRuns {
   absl::Status AddSpooled(store::SpooledCommit commit, store::AppendBatch* next);
   void SawParts(uint64_t handle, const std::vector<EncodedRun>& runs);
   void Aborted(uint64_t handle) { with_gaps_.erase(handle); }
+
+  // The batch loses rows of a table (AppendBatch::lost): nothing of it is filled from here on.
+  void LostTable() { keys_.Forget(); }
 
   // The batch is appended.
   void Appended();
@@ -69,6 +74,7 @@ class RowFiller final : private store::NumberedRuns {
                                                        const std::string& key);
 
   store::FeedStore& store_;
+  const std::function<bool()> stopping_;
   store::RowKeys keys_;
   RunFiller run_filler_;
   // Large transactions that need to be filled at their commit.

@@ -35,6 +35,15 @@ std::function<bool(const v1::TableSchema&)> RowsPolicyOf(const v1::FeedConfig& c
   };
 }
 
+bool WantsRows(const v1::FeedConfig& config, std::string_view schema_name,
+               std::string_view table_name) {
+  v1::TableSchema table;
+  table.set_schema_name(std::string(schema_name));
+  table.set_table_name(std::string(table_name));
+  table.add_key_columns(0);
+  return RowsPolicyOf(config)(table);
+}
+
 std::function<bool(const v1::TableSchema&)> WantsBeforeOf(const v1::FeedConfig& config) {
   return [wanted = Patterns(config.before_images())](const v1::TableSchema& schema) {
     return MatchesAny(wanted, schema);

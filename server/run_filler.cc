@@ -20,10 +20,14 @@ absl::Status Damaged(std::string_view found) {
                          "a change cannot be filled: " + std::string(found));
 }
 
+// A buffer that one huge value made large does not stay so.
+constexpr size_t kBufferKeptBytesMax = size_t{4} << 20;
+
 // Written anew in `image`.
 std::string_view Image(const std::vector<std::string_view>& values, ValueTag tag,
                        std::string* image) {
   image->clear();
+  if (image->capacity() > kBufferKeptBytesMax) image->shrink_to_fit();
   for (const std::string_view value : values) {
     image->push_back(static_cast<char>(tag));
     capture::AppendVarint(value.size(), image);

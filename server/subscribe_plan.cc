@@ -79,8 +79,23 @@ absl::StatusOr<std::vector<std::string>> RowlessTables(SubscribePlan& plan) {
   return names;
 }
 
+// Selected tables whose current rows are gone. The log does not hold what they began with.
+std::vector<std::string> LostTables(SubscribePlan& plan, const std::vector<std::string>& rowless) {
+  std::vector<std::string> names;
+  for (const v1::LostTable& lost : plan.feed->store().LostTables()) {
+    std::string name = TableNameText(lost.schema_name(), lost.table_name());
+    const bool wanted = std::find(rowless.begin(), rowless.end(), name) != rowless.end();
+    if (lost.had_rows() && wanted) names.push_back(std::move(name));
+  }
+  return names;
+}
+
 bool HasRowsBeforeLog(const store::FeedStore& store) {
   if (store.floor_commit_time_us() != 0) return true;
+  const auto lost = store.LostTables();
+  if (std::any_of(lost.begin(), lost.end(), [](const auto& table) { return table.had_rows(); })) {
+    return true;
+  }
   const auto schemas = store.CurrentSchemas();
   return std::any_of(schemas.begin(), schemas.end(),
                      [&](const v1::TableSchema& schema) { return store.KeepsRows(schema); });
@@ -106,6 +121,18 @@ absl::StatusOr<StreamStart> StartWithRows(SubscribePlan& plan, StreamFacts& fact
   auto rows = store.NewRowsReader();
   if (!rows.ok()) return rows.status();
   start.rows = *std::move(rows);
+  // Behind the view of the rows: what it misses is told by now.
+  const auto rowless_now = RowlessTables(plan);
+  if (!rowless_now.ok()) return rowless_now.status();
+  if (const auto lost = LostTables(plan, *rowless_now); !lost.empty()) {
+    const std::string tables = absl::StrJoin(lost, ", ");
+    return ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, reason::kSnapshotUnavailable,
+        fmt::format("the current rows of {} are gone (GetStatus says why), and the log does not "
+                    "reach back to them; leave these tables out, or start at earliest",
+                    tables),
+        {{"feed", plan.feed->name()}, {"tables", tables}});
+  }
   start.boundary = start.rows->boundary();
   if (rowless->empty()) {
     facts.SetKeepFrom(start.boundary);

@@ -54,6 +54,12 @@ struct AppendBatch {
   // boundary.
   std::optional<Position> snapshot_whole;
   std::optional<v1::Checkpoint> checkpoint;
+  // The current rows of these tables cannot be trusted any more: they go, and are not kept from the
+  // transactions of this append on.
+  std::vector<v1::LostTable> lost;
+  // Rows of these tables (schema, table) are kept again, from the transactions of this append on:
+  // they truncate the table and hold all its rows. May take as long as a fold of the whole tail.
+  std::vector<std::pair<std::string, std::string>> restored;
 };
 
 struct RetentionBounds {
@@ -133,6 +139,12 @@ class FeedStore {
                                                           const Position& upto) const = 0;
   // Whether rows of the table are kept.
   virtual bool KeepsRows(const v1::TableSchema& schema) const = 0;
+  // Tables that were lost (AppendBatch::lost) and not restored, by name. A table is among them
+  // before its rows go.
+  virtual std::vector<v1::LostTable> LostTables() const = 0;
+  // Newest schema of one table; nullopt when the feed never had it.
+  virtual std::optional<v1::TableSchema> CurrentSchema(std::string_view schema_name,
+                                                       std::string_view table_name) const = 0;
 
   // Transactions strictly behind `after`, as visible now; Next may be called again later and then
   // sees what came since.

@@ -157,6 +157,16 @@ std::string NextSpoolIdKey(FeedId feed) { return MetaKey('U', feed); }
 std::string SpooledPrefix(FeedId feed) { return MetaKey('S', feed); }
 std::string SamplePrefix(FeedId feed) { return MetaKey('T', feed); }
 
+std::string LostTablePrefix(FeedId feed) { return MetaKey('B', feed); }
+
+std::string LostTableKey(FeedId feed, std::string_view schema_name, std::string_view table_name) {
+  std::string key = LostTablePrefix(feed);
+  key.append(schema_name);
+  key.push_back('\0');
+  key.append(table_name);
+  return key;
+}
+
 std::string SpooledKey(FeedId feed, uint64_t id) {
   std::string key = SpooledPrefix(feed);
   AppendBig64(&key, id);

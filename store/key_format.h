@@ -105,5 +105,8 @@ std::string SpooledPrefix(FeedId);
 // T | feed | position (20): commit time (8) | bytes (8); see log_sample.h.
 std::string SampleKey(FeedId, const Position&);
 std::string SamplePrefix(FeedId);
+// B | feed | schema name | 0x00 | table name: LostTable.
+std::string LostTableKey(FeedId, std::string_view schema_name, std::string_view table_name);
+std::string LostTablePrefix(FeedId);
 
 }  // namespace tidemark::store

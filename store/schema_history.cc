@@ -11,12 +11,16 @@
 namespace tidemark::store {
 namespace {
 
-std::string TableOf(const v1::TableSchema& schema) {
-  std::string table = schema.schema_name();
+std::string TableOf(std::string_view schema_name, std::string_view table_name) {
+  std::string table(schema_name);
   table.push_back('\0');
-  table.append(schema.table_name());
+  table.append(table_name);
   table.push_back('\0');
   return table;
+}
+
+std::string TableOf(const v1::TableSchema& schema) {
+  return TableOf(schema.schema_name(), schema.table_name());
 }
 
 // `where`: position | sequence.
@@ -226,6 +230,17 @@ std::vector<v1::TableSchema> SchemaHistory::Current() const {
     return std::tie(a.schema_name(), a.table_name()) < std::tie(b.schema_name(), b.table_name());
   });
   return schemas;
+}
+
+std::optional<v1::TableSchema> SchemaHistory::Current(std::string_view schema_name,
+                                                      std::string_view table_name) const {
+  const std::string table = TableOf(schema_name, table_name);
+  std::lock_guard lock(mutex_);
+  for (const auto* tables : {&in_force_, &first_}) {
+    const auto found = tables->find(table);
+    if (found != tables->end()) return known_.at(found->second)->schema;
+  }
+  return std::nullopt;
 }
 
 }  // namespace tidemark::store

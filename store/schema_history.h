@@ -54,6 +54,9 @@ class SchemaHistory {
   absl::StatusOr<v1::TableSchema> Schema(uint64_t schema_id) const;
   // By name of the table.
   std::vector<v1::TableSchema> Current() const;
+  // Of one table; nullopt when it has none.
+  std::optional<v1::TableSchema> Current(std::string_view schema_name,
+                                         std::string_view table_name) const;
   // Those behind `after`, at or before `upto`, in order.
   std::vector<SchemaTransition> Steps(const Position& after, const Position& upto) const;
   // Whether any schema that the feed has or had is such.

@@ -38,6 +38,7 @@ StoredFeed::StoredFeed(Database* database, FeedId feed, const StoreOptions& opti
       snapshot_rows_(database, feed, Lookups()),
       tail_rows_(database, feed, &state_, RowKeys(feed, Lookups().schema, Lookups().keeps_rows),
                  [this] { return FoldToHead(); }),
+      lost_rows_(database, feed),
       folder_(database, feed, &state_, Lookups()) {}
 
 StoredFeed::~StoredFeed() { fold_thread_.reset(); }
@@ -57,6 +58,7 @@ absl::Status StoredFeed::Load() {
   if (!record_.ParseFromString(*record)) return database_.Damaged("a feed's record is unreadable");
   if (absl::Status status = schemas_.Open(); !status.ok()) return status;
   if (absl::Status status = spool_.Open(); !status.ok()) return status;
+  if (absl::Status status = lost_rows_.Open(); !status.ok()) return status;
   const auto checkpoint = database_.ReadMeta(CheckpointKey(feed_));
   if (checkpoint.ok() && !checkpoint_.ParseFromString(*checkpoint)) {
     return database_.Damaged("a feed's checkpoint is unreadable");
@@ -77,6 +79,22 @@ absl::Status StoredFeed::Load() {
 
 absl::Status StoredFeed::Append(const AppendBatch& batch) {
   if (absl::Status status = WaitForFold(); !status.ok()) return status;
+  if (batch.lost.empty() && batch.restored.empty()) return AppendAll(batch);
+  // What came before a restored table's rows is not to be folded into them.
+  if (!batch.restored.empty()) {
+    if (absl::Status status = FoldToHead(); !status.ok()) return status;
+  }
+  absl::Status status;
+  {
+    // A fold under way would put back the rows that go.
+    std::lock_guard lock(fold_mutex_);
+    status = AppendAll(batch);
+  }
+  tail_rows_.Forget();
+  return status;
+}
+
+absl::Status StoredFeed::AppendAll(const AppendBatch& batch) {
   rocksdb::WriteBatch write;
   Appended appended{state_.Get().head, sampler_, absl::ToUnixMicros(absl::Now())};
   absl::Status status = schemas_.Learn(batch.schemas, &write);
@@ -90,9 +108,13 @@ absl::Status StoredFeed::Append(const AppendBatch& batch) {
   if (status.ok() && batch.checkpoint) {
     write.Put(database_.meta(), CheckpointKey(feed_), batch.checkpoint->SerializeAsString());
   }
-  if (status.ok()) status = database_.Write(&write, /*sync=*/false);
+  for (const v1::LostTable& table : batch.lost) lost_rows_.Stage(table, &write);
+  for (const auto& table : batch.restored) lost_rows_.StageRestored(table, &write);
+  // Rows must not go from the disk before it is there why.
+  if (status.ok()) status = database_.Write(&write, /*sync=*/!batch.lost.empty());
   if (!status.ok()) {
     schemas_.Drop();
+    lost_rows_.Drop();
     return status;
   }
   Publish(batch, appended);
@@ -172,6 +194,7 @@ absl::Status StoredFeed::AddOne(const Position& position, int64_t commit_time_us
 void StoredFeed::Publish(const AppendBatch& batch, const Appended& appended) {
   for (const SpooledCommit& commit : batch.spooled) spool_.Forget(commit.handle);
   schemas_.Keep();
+  lost_rows_.Keep();
   sampler_ = appended.sampler;
   Position head = appended.head;
   if (batch.checkpoint) {
@@ -281,7 +304,7 @@ void StoredFeed::SetRowsPolicy(std::function<bool(const v1::TableSchema&)> keeps
 }
 
 bool StoredFeed::KeepsRows(const v1::TableSchema& schema) const {
-  if (schema.key_columns().empty()) return false;
+  if (schema.key_columns().empty() || lost_rows_.Has(schema)) return false;
   std::shared_ptr<const RowsPolicy> policy;
   {
     std::lock_guard lock(mutex_);

@@ -15,6 +15,7 @@
 #include "store/feed_store.h"
 #include "store/fold_thread.h"
 #include "store/log_sample.h"
+#include "store/lost_rows.h"
 #include "store/rows_folder.h"
 #include "store/schema_history.h"
 #include "store/snapshot_rows.h"
@@ -69,6 +70,11 @@ class StoredFeed final : public FeedStore {
     return schemas_.Steps(after, upto);
   }
   bool KeepsRows(const v1::TableSchema& schema) const override;
+  std::vector<v1::LostTable> LostTables() const override { return lost_rows_.All(); }
+  std::optional<v1::TableSchema> CurrentSchema(std::string_view schema_name,
+                                               std::string_view table_name) const override {
+    return schemas_.Current(schema_name, table_name);
+  }
 
   absl::StatusOr<std::unique_ptr<LogReader>> NewLogReader(const Position& after) const override;
   absl::StatusOr<std::unique_ptr<RowsReader>> NewRowsReader() const override;
@@ -101,6 +107,7 @@ class StoredFeed final : public FeedStore {
   absl::Status Load();
 
   absl::Status WaitForFold();
+  absl::Status AppendAll(const AppendBatch& batch);
   absl::Status AddTransactions(const AppendBatch& batch, rocksdb::WriteBatch* write,
                                Appended* appended);
   absl::Status AddOne(const Position& position, int64_t commit_time_us, uint64_t bytes,
@@ -123,6 +130,8 @@ class StoredFeed final : public FeedStore {
   TailRows tail_rows_;
   // Boundary of the initial snapshot, once it was asked for.
   std::optional<Position> snapshot_boundary_;
+
+  LostRows lost_rows_;  // changed by the writer's thread
 
   mutable std::mutex mutex_;
   v1::Checkpoint checkpoint_;                     // protected by mutex_

@@ -51,6 +51,9 @@ void PrintDetails(const v1::FeedStatus& feed) {
   fmt::print("{}\n", feed.feed());
   if (!feed.detail().empty()) fmt::print("  {}\n", feed.detail());
   PrintError(feed.last_error());
+  for (const v1::TableProblem& problem : feed.table_problems()) {
+    fmt::print("  table {}: {}: {}\n", problem.table(), problem.reason(), problem.message());
+  }
   if (feed.has_snapshot() && !feed.snapshot().has_finished()) PrintSnapshot(feed.snapshot());
   if (!feed.slot().name().empty()) PrintSlot(feed.slot());
   if (feed.has_stop()) {

@@ -234,8 +234,10 @@ class RowFillerTest : public ::testing::Test {
 
   bool wants_before_ = false;
   FeedFixture fixture_;
+  bool stopping_ = false;
   RowFiller filler_{fixture_.feed().store(),
-                    [this](const v1::TableSchema&) { return wants_before_; }};
+                    [this](const v1::TableSchema&) { return wants_before_; },
+                    [this] { return stopping_; }};
 };
 
 // proves B001, R01
@@ -419,7 +421,8 @@ TEST_F(RowFillerTest, TheBytesDoNotDependOnWhereTheRowWasFound) {
 
   for (const bool fold : {false, true}) {
     FeedFixture fixture;
-    RowFiller filler(fixture.feed().store(), [](const v1::TableSchema&) { return false; });
+    RowFiller filler(
+        fixture.feed().store(), [](const v1::TableSchema&) { return false; }, [] { return false; });
     ASSERT_TRUE(fixture.feed().store().BeginSnapshot().ok());
     store::AppendBatch whole;
     whole.schemas = {Documents()};
@@ -488,6 +491,16 @@ TEST_F(RowFillerTest, BeforeImagesAreFilledForTablesThatAsk) {
               ElementsAre("30.0 update 1 b doc <- 1 a doc", "30.1 update 1 c new <- 1 b doc",
                           "30.2 delete* 1 <- 1 c new", "30.3 insert* 3 d new",
                           "30.4 delete 2 <- 2 x two", "30.5 delete 9"));
+}
+
+TEST_F(RowFillerTest, ALargeTransactionIsGivenUpWhenTheServerStops) {
+  EncodedTransaction large = Changes().Update(1, "a", kAbsent).At(30);
+  ASSERT_TRUE(store().SpoolParts(5, {Documents()}, large.runs).ok());
+  filler_.SawParts(5, large.runs);
+  store::AppendBatch next;
+  stopping_ = true;
+  EXPECT_TRUE(absl::IsCancelled(filler_.AddSpooled({5, large.position, large.record}, &next)));
+  EXPECT_THAT(next.spooled, ::testing::IsEmpty());
 }
 
 // After an error the batch is captured again, under the same handles.
