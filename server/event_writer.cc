@@ -85,12 +85,11 @@ absl::StatusOr<WrittenBatch> EventWriter::Append(const std::optional<Position>& 
   std::vector<uint64_t> committed;
   for (const auto& spooled : next_.spooled) committed.push_back(spooled.handle);
   schemas_with_snapshot_ = 0;
-  if (auto status = store_.Append(next_); !status.ok()) return status;
+  if (auto status = store_.Append(std::exchange(next_, {})); !status.ok()) return status;
   // Only now: had it failed, their parts would be left over.
   for (const uint64_t handle : committed) open_.erase(handle);
   filler_.Appended();
   stop_ = stop;
-  next_ = {};
   return written;
 }
 

@@ -118,11 +118,13 @@ absl::Status ReadCall::OpenBound(Feed& feed) {
   return absl::OkStatus();
 }
 
-void ReadCall::UpdateBound() {
-  if (bound_ == nullptr) return;
+bool ReadCall::UpdateBound(absl::Time now) {
+  if (bound_ == nullptr) return true;
   bound_->Update();
   until_ = bound_->limit().position;
   commit_time_us_max_ = bound_->limit().commit_time_us_max;
+  // A page without it would leave the next one to look "now" up again, later.
+  return bound_->known() || !request_.until().has_now() || now >= deadline_;
 }
 
 bool ReadCall::IsFinished(const Position& proved) const {
@@ -138,7 +140,7 @@ bool ReadCall::Waits(const LogPage& page, bool finished, absl::Time now) const {
 
 absl::StatusOr<bool> ReadCall::ReadOn(absl::Time now) {
   for (size_t page_bytes = page_bytes_;;) {
-    UpdateBound();
+    if (!UpdateBound(now)) return false;
     LogPager::Options options;
     options.commit_time_us_max = commit_time_us_max_;
     options.cursor_of = [this](const Position& position) { return feed_->Cursor(position); };

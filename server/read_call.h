@@ -42,8 +42,8 @@ class ReadCall final : public grpc::ServerUnaryReactor,
   absl::Time RunStep(absl::Time now) override;
   absl::Status Open(absl::Time now);
   absl::Status OpenBound(Feed& feed);
-  // Brings what may be read up to date.
-  void UpdateBound();
+  // Brings what may be read up to date; false when the page has to wait for its bound.
+  bool UpdateBound(absl::Time now);
   // Whether a page that reached the end of what may be read, when `proved` was proved, is the last.
   bool IsFinished(const Position& proved) const;
   // True when there is nothing to answer with yet, and it is worth waiting.
