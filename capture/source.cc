@@ -10,4 +10,10 @@ bool IsRetried(const absl::Status& status) {
          reason == reason::kSourceAuthentication || reason == reason::kSlotActive;
 }
 
+absl::Status Source::OrderTable(TableOrder /*order*/) {
+  return ErrorWithReason(absl::StatusCode::kUnimplemented, reason::kFeatureUnsupported,
+                         "the tables of this source cannot be changed while it runs",
+                         {{"feature", "tables of a running feed"}});
+}
+
 }  // namespace tidemark::capture

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "capture/table_order.h"
 #include "capture/known_rows.h"
 #include "proto/encoded_transaction.h"
 #include "proto/position.h"
@@ -87,6 +88,14 @@ struct StopPoint {
   std::optional<absl::Time> time;
 
   friend bool operator==(const StopPoint&, const StopPoint&) = default;
+  // With a checkpoint: tables of which something else is to be remembered from now on.
+  std::vector<v1::TableState> table_states;
+  // It holds transactions that Tidemark made, which cannot be read again: they are fsynced before
+  // they are shown.
+  bool made = false;
+  // Tables (schema, table) that a made transaction in it empties, and whose rows all follow: in it
+  // and in later ones.
+  std::vector<std::pair<std::string, std::string>> emptied;
 };
 
 // What a source is and promises, for DescribeFeed.
@@ -135,6 +144,12 @@ class Source {
   // Somebody waits until everything up to `upto` is proved (nullopt: nobody does): the source is
   // asked, again and again if need be but not too often, and what it proves comes at once.
   virtual void Prove(const std::optional<Position>& upto) = 0;
+
+  // Before every Open: what was remembered of the tables, as it is durable.
+  virtual void Remember(std::vector<v1::TableState> /*states*/) {}
+  // Safe from any thread; returns at once. The order is taken by a later Read. FEATURE_UNSUPPORTED
+  // where a source has no such thing, SOURCE_UNREACHABLE while it does not stream.
+  virtual absl::Status OrderTable(TableOrder order);
 
   // Makes a Read that only waits for the source return soon; disturbs nothing else.
   virtual void Nudge() { Interrupt(); }

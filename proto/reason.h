@@ -92,6 +92,8 @@ inline constexpr std::string_view kSourceReplaced =
     "SOURCE_REPLACED";  // other system identifier, database
 inline constexpr std::string_view kSourceTimeline = "SOURCE_TIMELINE_CHANGED";
 inline constexpr std::string_view kPublicationMissing = "PUBLICATION_MISSING";
+inline constexpr std::string_view kTableUnreadable =
+    "TABLE_UNREADABLE";  // of one table: it cannot be read beside the stream
 inline constexpr std::string_view kSourceProtocol = "SOURCE_PROTOCOL";  // bytes that make no sense
 }  // namespace reason
 

@@ -4,6 +4,7 @@
 
 #include "server/error_status.h"
 #include "server/stop_at_call.h"
+#include "server/table_calls.h"
 
 namespace tidemark {
 namespace {
@@ -53,6 +54,24 @@ grpc::ServerWriteReactor<v1::VerifyResponse>* AdminService::Verify(grpc::Callbac
   return new UnsupportedVerify();
 }
 
+grpc::ServerUnaryReactor* AdminService::AddTable(grpc::CallbackServerContext* context,
+                                                 const v1::AddTableRequest* request,
+                                                 v1::AddTableResponse*) {
+  return Finish(context, ToGrpcStatus(GiveOrders(feeds_, request->feed(), OrdersOf(*request))));
+}
+
+grpc::ServerUnaryReactor* AdminService::RemoveTable(grpc::CallbackServerContext* context,
+                                                    const v1::RemoveTableRequest* request,
+                                                    v1::RemoveTableResponse*) {
+  return Finish(context, ToGrpcStatus(GiveOrders(feeds_, request->feed(), OrdersOf(*request))));
+}
+
+grpc::ServerUnaryReactor* AdminService::StartSnapshot(grpc::CallbackServerContext* context,
+                                                      const v1::StartSnapshotRequest* request,
+                                                      v1::StartSnapshotResponse*) {
+  return Finish(context, ToGrpcStatus(GiveOrders(feeds_, request->feed(), OrdersOf(*request))));
+}
+
 // The rest of the contract, one line a call.
 #define TIDEMARK_UNSUPPORTED(call)                                                              \
   grpc::ServerUnaryReactor* AdminService::call(grpc::CallbackServerContext* context,            \
@@ -61,9 +80,6 @@ grpc::ServerWriteReactor<v1::VerifyResponse>* AdminService::Verify(grpc::Callbac
   }
 TIDEMARK_UNSUPPORTED(PauseFeed)
 TIDEMARK_UNSUPPORTED(ResumeFeed)
-TIDEMARK_UNSUPPORTED(AddTable)
-TIDEMARK_UNSUPPORTED(RemoveTable)
-TIDEMARK_UNSUPPORTED(StartSnapshot)
 TIDEMARK_UNSUPPORTED(Recover)
 TIDEMARK_UNSUPPORTED(MigrateFeed)
 TIDEMARK_UNSUPPORTED(DropFeed)

@@ -9,12 +9,12 @@
 
 namespace tidemark {
 
-// Thread rule: gRPC calls it from its own threads; no call waits. What it is given is lent, and
-// outlives the gRPC server.
+// Thread rule: gRPC calls it from its own threads; no call waits. What is lent outlives the gRPC
+// server.
 class AdminService final : public v1::FeedAdmin::CallbackService {
  public:
-  AdminService(const StatusReport& report, const FeedDirectory& feeds)
-      : report_(report), feeds_(feeds) {}
+  AdminService(const FeedDirectory& feeds, const StatusReport& report)
+      : feeds_(feeds), report_(report) {}
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
@@ -50,8 +50,8 @@ class AdminService final : public v1::FeedAdmin::CallbackService {
                                   v1::DrainResponse*) override;
 
  private:
-  const StatusReport& report_;
   const FeedDirectory& feeds_;
+  const StatusReport& report_;
 };
 
 }  // namespace tidemark

@@ -59,6 +59,8 @@ absl::StatusOr<WrittenBatch> EventWriter::Write(capture::CaptureBatch batch) {
   if (!batch.checkpoint) return WrittenBatch{};
   next_.checkpoint = std::move(batch.checkpoint);
   for (v1::LostTable& lost : next_.lost) lost.set_position(next_.checkpoint->position());
+  next_.table_states = std::move(batch.table_states);
+  Restore(batch.emptied);
   return Append(batch.finished);
 }
 
@@ -124,6 +126,20 @@ void EventWriter::NoteIdentity(const v1::TableSchema& schema) {
   if (!change || is_noted) return;
   next_.lost.push_back(IdentityLost(schema, *change, had_rows));
   filler_.LostTable();
+}
+
+// A table whose rows were lost is known again from where it is emptied on.
+void EventWriter::Restore(const std::vector<std::pair<std::string, std::string>>& emptied) {
+  if (emptied.empty()) return;
+  std::vector<v1::LostTable> lost = store_.LostTables();
+  lost.insert(lost.end(), next_.lost.begin(), next_.lost.end());
+  for (const auto& [schema, table] : emptied) {
+    if (std::any_of(lost.begin(), lost.end(), [&](const v1::LostTable& one) {
+          return one.schema_name() == schema && one.table_name() == table;
+        })) {
+      next_.restored.emplace_back(schema, table);
+    }
+  }
 }
 
 absl::Status EventWriter::On(capture::TransactionRead event) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -69,6 +70,7 @@ class EventWriter {
 
   absl::StatusOr<WrittenBatch> Append(const std::optional<Position>& finished);
   void NoteIdentity(const v1::TableSchema& schema);
+  void Restore(const std::vector<std::pair<std::string, std::string>>& emptied);
 
   store::FeedStore& store_;
   const TailHub& tail_;

@@ -118,12 +118,15 @@ absl::Status IngestLoop::Open() {
   feed_.capture().Running();
   if (auto status = stop_.Begin(); !status.ok()) return status;
   log_.Info("source opening", {{"feed", feed_.name()}});
+  feed_.source().Remember(feed_.store().table_states());
   return feed_.source().Open(feed_.store().checkpoint(), feed_.store().record().generation());
 }
 
 absl::Status IngestLoop::Ingest(capture::CaptureBatch batch) {
   if (auto status = Observe(IngestStep::kRead); !status.ok()) return status;
 
+  // What was made here cannot be read again.
+  const bool publishes_first = publishes_before_sync_ && !batch.made;
   auto written = writer_.Write(std::move(batch));
   if (!written.ok()) return written.status();
   if (!written->visible) return absl::OkStatus();
@@ -135,7 +138,7 @@ absl::Status IngestLoop::Ingest(capture::CaptureBatch batch) {
   const std::optional<v1::StopRecord> finished = written->finished;
   if (auto status = Observe(IngestStep::kAppended); !status.ok()) return status;
 
-  if (publishes_before_sync_) {
+  if (publishes_first) {
     Publish(*std::move(written));
     if (auto status = Observe(IngestStep::kPublished); !status.ok()) return status;
   }
@@ -143,7 +146,7 @@ absl::Status IngestLoop::Ingest(capture::CaptureBatch batch) {
   if (auto status = feed_.store().Sync(); !status.ok()) return status;
   if (auto status = Observe(IngestStep::kSynced); !status.ok()) return status;
 
-  if (!publishes_before_sync_) {
+  if (!publishes_first) {
     Publish(*std::move(written));
     if (auto status = Observe(IngestStep::kPublished); !status.ok()) return status;
   }

@@ -6,6 +6,7 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <exception>
 #include <functional>
 #include <utility>
@@ -57,8 +58,15 @@ double Seconds(const google::protobuf::Duration& duration) {
   return absl::ToDoubleSeconds(FromDuration(duration));
 }
 
+double TablesIn(const v1::FeedStatus& feed, v1::TableFollowState state) {
+  return static_cast<double>(
+      std::count_if(feed.tables().begin(), feed.tables().end(),
+                    [state](const v1::TableStatus& table) { return table.state() == state; }));
+}
+
 const std::vector<FeedMetric>& FeedMetrics() {
   const auto has_slot = [](const v1::FeedStatus& feed) { return feed.has_slot(); };
+  const auto has_tables = [](const v1::FeedStatus& feed) { return feed.tables_size() > 0; };
   static const std::vector<FeedMetric> metrics = {
       {"tidemark_feed_failed", "1: capture was stopped by an error that needs a person.",
        MetricType::Gauge,
@@ -93,6 +101,12 @@ const std::vector<FeedMetric>& FeedMetrics() {
       {"tidemark_feed_snapshot_rows", "Rows of the initial snapshot that were read.",
        MetricType::Gauge, [](const auto& feed) { return feed.snapshot().rows_done(); },
        [](const auto& feed) { return feed.has_snapshot(); }},
+      {"tidemark_feed_tables_failed", "Tables that are not captured, or not known to be whole.",
+       MetricType::Gauge,
+       [](const auto& feed) { return TablesIn(feed, v1::TABLE_FOLLOW_STATE_FAILED); }, has_tables},
+      {"tidemark_feed_tables_reading", "Tables that are being read beside the stream.",
+       MetricType::Gauge,
+       [](const auto& feed) { return TablesIn(feed, v1::TABLE_FOLLOW_STATE_READING); }, has_tables},
   };
   return metrics;
 }

@@ -109,7 +109,7 @@ absl::Status Server::Serve() {
   delivery_ = std::make_unique<DeliveryPool>(limits::delivery_threads);
   status_ = std::make_unique<StatusReport>(*feeds_, streams_, *store_, config_.store().path(),
                                            kServerVersion, absl::Now());
-  admin_service_ = std::make_unique<AdminService>(*status_, *feeds_);
+  admin_service_ = std::make_unique<AdminService>(*feeds_, *status_);
   feed_service_ = std::make_unique<FeedService>(*feeds_, streams_, *delivery_, kServerVersion,
                                                 FromDuration(config_.client_stall_timeout()));
 

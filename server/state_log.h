@@ -1,8 +1,9 @@
-// Logs every change of a source's state, as seen from outside.
+// Logs every change of a source's state, and of that of a table, as seen from outside.
 #pragma once
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include "server/event_log.h"
 #include "server/feed.h"
@@ -21,7 +22,11 @@ class StateLog {
  private:
   const FeedDirectory& feeds_;
   EventLog& log_;
+  void UpdateTables(const std::string& feed, const v1::FeedStatus& status);
+
   std::map<std::string, v1::SourceState> last_;
+  // By feed and table.
+  std::map<std::pair<std::string, std::string>, v1::TableFollowState> last_of_tables_;
 };
 
 }  // namespace tidemark

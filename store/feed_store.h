@@ -60,6 +60,8 @@ struct AppendBatch {
   // Rows of these tables (schema, table) are kept again, from the transactions of this append on:
   // they truncate the table and hold all its rows. May take as long as a fold of the whole tail.
   std::vector<std::pair<std::string, std::string>> restored;
+  // Each replaces what was remembered of its table.
+  std::vector<v1::TableState> table_states;
 };
 
 struct RetentionBounds {
@@ -108,6 +110,8 @@ class FeedStore {
 
   virtual const v1::FeedRecord& record() const = 0;
   virtual v1::Checkpoint checkpoint() const = 0;
+  // What capture remembers of its tables.
+  virtual std::vector<v1::TableState> table_states() const = 0;
   // True from the moment at which snapshot_whole was appended.
   virtual bool snapshot_whole() const = 0;
   // Boundary up to which transactions are visible to readers: the newest appended transaction or

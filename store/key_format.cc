@@ -167,6 +167,14 @@ std::string LostTableKey(FeedId feed, std::string_view schema_name, std::string_
   return key;
 }
 
+std::string TableStatePrefix(FeedId feed) { return MetaKey('A', feed); }
+
+std::string TableStateKey(FeedId feed, std::string_view schema_name, std::string_view table_name) {
+  std::string key = TableStatePrefix(feed);
+  AppendTable(&key, schema_name, table_name);
+  return key;
+}
+
 std::string SpooledKey(FeedId feed, uint64_t id) {
   std::string key = SpooledPrefix(feed);
   AppendBig64(&key, id);

@@ -102,6 +102,9 @@ std::string FloorKey(
 std::string NextSpoolIdKey(FeedId);           // U | feed: next spool id (8)
 std::string SpooledKey(FeedId, uint64_t id);  // S | feed | spool id (8): position (20)
 std::string SpooledPrefix(FeedId);
+// A | feed | schema name | 0x00 | table name | 0x00: TableState
+std::string TableStateKey(FeedId, std::string_view schema_name, std::string_view table_name);
+std::string TableStatePrefix(FeedId);
 // T | feed | position (20): commit time (8) | bytes (8); see log_sample.h.
 std::string SampleKey(FeedId, const Position&);
 std::string SamplePrefix(FeedId);

@@ -64,6 +64,7 @@ absl::Status StoredFeed::Load() {
     return database_.Damaged("a feed's checkpoint is unreadable");
   }
   if (!checkpoint.ok() && !absl::IsNotFound(checkpoint.status())) return checkpoint.status();
+  if (absl::Status status = LoadTableStates(); !status.ok()) return status;
   const auto whole = database_.ReadMeta(SnapshotWholeKey(feed_));
   if (absl::IsNotFound(whole.status())) return absl::OkStatus();
   if (!whole.ok()) return whole.status();
@@ -73,6 +74,19 @@ absl::Status StoredFeed::Load() {
   sampler_ = log->sampler;
   state_.Update([&](FeedBoundaries& now) { now = log->boundaries; });
   return absl::OkStatus();
+}
+
+absl::Status StoredFeed::LoadTableStates() {
+  const std::string prefix = TableStatePrefix(feed_);
+  const std::unique_ptr<rocksdb::Iterator> at(
+      database_.rocks()->NewIterator(rocksdb::ReadOptions(), database_.meta()));
+  for (at->Seek(prefix); at->Valid() && at->key().starts_with(prefix); at->Next()) {
+    v1::TableState& state = table_states_[at->key().ToString()];
+    if (!state.ParseFromArray(at->value().data(), static_cast<int>(at->value().size()))) {
+      return database_.Damaged("what is remembered of a table is unreadable");
+    }
+  }
+  return database_.Error(at->status(), "read what is remembered of the tables");
 }
 
 // ---- Writing.
@@ -110,6 +124,10 @@ absl::Status StoredFeed::AppendAll(const AppendBatch& batch) {
   }
   for (const v1::LostTable& table : batch.lost) lost_rows_.Stage(table, &write);
   for (const auto& table : batch.restored) lost_rows_.StageRestored(table, &write);
+  for (const v1::TableState& state : batch.table_states) {
+    write.Put(database_.meta(), TableStateKey(feed_, state.schema_name(), state.table_name()),
+              state.SerializeAsString());
+  }
   // Rows must not go from the disk before it is there why.
   if (status.ok()) status = database_.Write(&write, /*sync=*/!batch.lost.empty());
   if (!status.ok()) {
@@ -197,6 +215,12 @@ void StoredFeed::Publish(const AppendBatch& batch, const Appended& appended) {
   lost_rows_.Keep();
   sampler_ = appended.sampler;
   Position head = appended.head;
+  if (!batch.table_states.empty()) {
+    std::lock_guard lock(mutex_);
+    for (const v1::TableState& state : batch.table_states) {
+      table_states_[TableStateKey(feed_, state.schema_name(), state.table_name())] = state;
+    }
+  }
   if (batch.checkpoint) {
     std::lock_guard lock(mutex_);
     checkpoint_ = *batch.checkpoint;
@@ -264,8 +288,11 @@ absl::Status StoredFeed::BeginSnapshot() {
   if (absl::Status status = snapshot_rows_.Clear(); !status.ok()) return status;
   rocksdb::WriteBatch write;
   write.DeleteRange(database_.schemas(), FeedPrefix(feed_), FeedPrefix(feed_ + 1));
+  write.DeleteRange(database_.meta(), TableStatePrefix(feed_), TableStatePrefix(feed_ + 1));
   if (absl::Status status = database_.Write(&write, /*sync=*/true); !status.ok()) return status;
   schemas_.Clear();
+  std::lock_guard lock(mutex_);
+  table_states_.clear();
   return absl::OkStatus();
 }
 
@@ -375,6 +402,13 @@ absl::Status StoredFeed::fold_status() const {
 }
 
 // ---- Looking.
+
+std::vector<v1::TableState> StoredFeed::table_states() const {
+  std::lock_guard lock(mutex_);
+  std::vector<v1::TableState> states;
+  for (const auto& [key, state] : table_states_) states.push_back(state);
+  return states;
+}
 
 v1::Checkpoint StoredFeed::checkpoint() const {
   std::lock_guard lock(mutex_);

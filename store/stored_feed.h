@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -51,6 +52,7 @@ class StoredFeed final : public FeedStore {
 
   const v1::FeedRecord& record() const override { return record_; }
   v1::Checkpoint checkpoint() const override;
+  std::vector<v1::TableState> table_states() const override;
   bool snapshot_whole() const override { return state_.Get().snapshot_whole; }
   Position head() const override { return state_.Get().head; }
   Position synced() const override { return state_.Get().synced; }
@@ -105,6 +107,7 @@ class StoredFeed final : public FeedStore {
   StoredFeed(Database* database, FeedId feed, const StoreOptions& options);
   FoldLookups Lookups();
   absl::Status Load();
+  absl::Status LoadTableStates();
 
   absl::Status WaitForFold();
   absl::Status AppendAll(const AppendBatch& batch);
@@ -134,8 +137,9 @@ class StoredFeed final : public FeedStore {
   LostRows lost_rows_;  // changed by the writer's thread
 
   mutable std::mutex mutex_;
-  v1::Checkpoint checkpoint_;                     // protected by mutex_
-  std::shared_ptr<const RowsPolicy> keeps_rows_;  // protected by mutex_; null: all with a key
+  v1::Checkpoint checkpoint_;                           // protected by mutex_
+  std::map<std::string, v1::TableState> table_states_;  // by key; protected by mutex_
+  std::shared_ptr<const RowsPolicy> keeps_rows_;        // protected by mutex_; null: all with a key
 
   std::mutex trim_mutex_;  // one trim at a time
   std::mutex fold_mutex_;  // one fold at a time

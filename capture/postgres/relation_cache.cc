@@ -111,7 +111,7 @@ absl::StatusOr<const Relation*> RelationCache::Keep(RelationDescription descript
   absl::StatusOr<Relation> relation =
       ReadRelation(catalog, description, &types_, absl::Now() + kCatalogTimeout);
   if (!relation.ok()) return relation.status();
-  relation->captured = MatchesAny(patterns_, description.schema_name, description.table_name);
+  relation->captured = selection_.Wants(description.schema_name, description.table_name);
   const GapPolicy gaps = gaps_(relation->schema);
   relation->shape.rows_kept = gaps.rows_kept;
   relation->shape.wants_before = gaps.wants_before;
@@ -133,6 +133,17 @@ absl::StatusOr<const Relation*> RelationCache::ReadAgain(uint32_t oid, Connectio
   absl::StatusOr<const Relation*> kept = Keep(relations_.at(oid)->description, catalog);
   if (kept.ok()) relations_.at(oid)->types_read_at = *read_at;
   return kept;
+}
+
+std::vector<const Relation*> RelationCache::SelectAgain() {
+  std::vector<const Relation*> begin;
+  for (const auto& [oid, relation] : relations_) {
+    const RelationDescription& description = relation->description;
+    const bool captured = selection_.Wants(description.schema_name, description.table_name);
+    if (captured && !relation->captured) begin.push_back(relation.get());
+    relation->captured = captured;
+  }
+  return begin;
 }
 
 const Relation* RelationCache::Find(uint32_t oid) const {

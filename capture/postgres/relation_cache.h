@@ -19,6 +19,7 @@
 #include "capture/postgres/lsn.h"
 #include "capture/postgres/pgoutput_decoder.h"
 #include "capture/postgres/row_encoder.h"
+#include "capture/postgres/table_selection.h"
 #include "capture/postgres/type_catalog.h"
 #include "proto/table_name.h"
 #include "tidemark/v1/change.pb.h"
@@ -71,11 +72,11 @@ struct GapPolicy {
 };
 using GapPolicyOf = std::function<GapPolicy(const v1::TableSchema&)>;
 
-// Thread rule: one thread at a time. `patterns` must outlive the cache.
+// Thread rule: one thread at a time. `selection` must outlive the cache.
 class RelationCache {
  public:
-  RelationCache(std::span<const TablePattern> patterns, GapPolicyOf gaps)
-      : patterns_(patterns), gaps_(std::move(gaps)) {}
+  RelationCache(const TableSelection* selection, GapPolicyOf gaps)
+      : selection_(*selection), gaps_(std::move(gaps)) {}
 
   // A Relation message: replaces what was known under its OID. Asks the catalog, with a deadline of
   // its own (kCatalogTimeout). The pointer is valid until the OID is put or read again.
@@ -86,11 +87,13 @@ class RelationCache {
   absl::StatusOr<const Relation*> ReadAgain(uint32_t oid, Connection* catalog);
   // Null for an OID that was never announced.
   const Relation* Find(uint32_t oid) const;
+  // The selection changed. Returns the relations that are captured from now on.
+  std::vector<const Relation*> SelectAgain();
 
  private:
   absl::StatusOr<const Relation*> Keep(RelationDescription description, Connection* catalog);
 
-  std::span<const TablePattern> patterns_;
+  const TableSelection& selection_;
   const GapPolicyOf gaps_;
   TypeCatalog types_;
   absl::flat_hash_map<uint32_t, std::unique_ptr<Relation>> relations_;

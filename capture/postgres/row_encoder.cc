@@ -4,6 +4,7 @@
 
 #include "capture/postgres/copy_text.h"
 #include "capture/postgres/value.h"
+#include "capture/row_image.h"
 #include "fmt/format.h"
 #include "proto/reason.h"
 
@@ -183,30 +184,62 @@ void RowEncoder::AddTruncate(const RowShape& shape, TransactionBuilder* builder)
   builder->AddChange(v1::OP_TRUNCATE, shape.schema_id, {});
 }
 
-absl::Status RowEncoder::AddRead(const RowShape& shape,
-                                 std::span<const std::optional<std::string_view>> row,
-                                 TransactionBuilder* builder) {
-  Empty(&after_);
+absl::Status RowEncoder::EncodeRead(const RowShape& shape,
+                                    std::span<const std::optional<std::string_view>> row,
+                                    std::string* after) {
+  Empty(after);
   if (absl::Status status = CheckWidth(shape, row.size()); !status.ok()) return status;
   for (size_t column = 0; column < row.size(); ++column) {
     TupleColumn value;
     if (row[column]) value = {ColumnKind::kText, *row[column]};
-    absl::Status status = AppendColumn(shape, column, value, ValueTag::kAfter, &after_);
+    absl::Status status = AppendColumn(shape, column, value, ValueTag::kAfter, after);
     if (!status.ok()) return status;
   }
+  return absl::OkStatus();
+}
+
+absl::Status RowEncoder::AddRead(const RowShape& shape,
+                                 std::span<const std::optional<std::string_view>> row,
+                                 TransactionBuilder* builder) {
+  if (absl::Status status = EncodeRead(shape, row, &after_); !status.ok()) return status;
   builder->AddChange(v1::OP_READ, shape.schema_id, {.after = after_});
   return absl::OkStatus();
 }
 
-absl::Status RowEncoder::AddCopyLine(const RowShape& shape, std::string_view line,
-                                     TransactionBuilder* builder) {
+absl::StatusOr<std::vector<std::string>> RowEncoder::KeyValues(const RowShape& shape, Tuple row,
+                                                               Tuple old_row) {
+  if (absl::Status status = CheckWidth(shape, row.size()); !status.ok()) return status;
+  std::vector<std::string> values;
+  for (const uint32_t column : shape.key_columns) {
+    const bool from_old =
+        row[column].kind == ColumnKind::kUnchanged && old_row.size() == row.size();
+    Empty(&key_);
+    absl::Status status = AppendColumn(shape, column, from_old ? old_row[column] : row[column],
+                                       ValueTag::kKey, &key_);
+    if (!status.ok()) return status;
+    const auto value = ValuesOf(key_);
+    if (!value.ok()) return value.status();
+    values.emplace_back(value->front());
+  }
+  return values;
+}
+
+absl::Status RowEncoder::EncodeCopyLine(const RowShape& shape, std::string_view line,
+                                        std::string* after) {
   Empty(&unescaped_);
   if (!SplitCopyLine(line, &unescaped_, &copy_row_)) {
     return RowError(shape, "comes as COPY text that ends inside an escape");
   }
   // COPY prints a row of no columns as an empty line.
   if (shape.types.empty() && line.empty()) copy_row_.clear();
-  return AddRead(shape, copy_row_, builder);
+  return EncodeRead(shape, copy_row_, after);
+}
+
+absl::Status RowEncoder::AddCopyLine(const RowShape& shape, std::string_view line,
+                                     TransactionBuilder* builder) {
+  if (absl::Status status = EncodeCopyLine(shape, line, &after_); !status.ok()) return status;
+  builder->AddChange(v1::OP_READ, shape.schema_id, {.after = after_});
+  return absl::OkStatus();
 }
 
 }  // namespace tidemark::capture::postgres

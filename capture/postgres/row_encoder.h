@@ -58,6 +58,13 @@ class RowEncoder {
   absl::Status AddCopyLine(const RowShape& shape, std::string_view line,
                            TransactionBuilder* builder);
 
+  // The after-image that AddCopyLine would add.
+  absl::Status EncodeCopyLine(const RowShape& shape, std::string_view line, std::string* after);
+  // The serialized Values of the key columns of `row`, in key order. Where one of them is
+  // unchanged, it is that of `old_row`.
+  absl::StatusOr<std::vector<std::string>> KeyValues(const RowShape& shape, Tuple row,
+                                                     Tuple old_row);
+
   // A composite that does not read under the attributes that its type has in the catalog was
   // written when it had others. From now on, until it is set back, its column is encoded as the
   // text that the source prints.
@@ -67,16 +74,18 @@ class RowEncoder {
   static uint64_t ChangesOf(const RowShape& shape, const UpdateMessage& update);
 
  private:
+  absl::Status EncodeRead(const RowShape& shape,
+                          std::span<const std::optional<std::string_view>> row, std::string* after);
   absl::Status AppendColumn(const RowShape& shape, size_t column, const TupleColumn& value,
                             ValueTag tag, std::string* out);
   absl::Status EncodeRow(const RowShape& shape, Tuple row, ValueTag tag, std::string* out);
   absl::Status EncodeAfter(const RowShape& shape, const UpdateMessage& update);
   absl::Status EncodeKey(const RowShape& shape, Tuple old_row);
 
+  bool composite_text_allowed_ = false;
   // A gap that current rows may fill, given the row before it (before_).
   bool HasGap(const RowShape& shape) const;
 
-  bool composite_text_allowed_ = false;
   std::string after_;
   bool after_has_absent_ = false;
   std::string before_;

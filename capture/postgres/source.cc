@@ -25,6 +25,7 @@ PostgresSource::PostgresSource(const v1::FeedConfig& config, std::vector<TablePa
     : config_(config),
       tables_(std::move(tables)),
       rows_off_(std::move(rows_off)),
+      selection_(tables_),
       before_images_(std::move(before_images)),
       slot_name_(SlotName(config)),
       publication_name_(PublicationName(config)),
@@ -154,6 +155,7 @@ void PostgresSource::CloseSessions() {
     (void)Reply(absl::Now());
   }
   snapshot_.reset();
+  tables_keeper_.reset();
   streaming_.reset();
   replies_.reset();
   replication_.reset();
@@ -161,7 +163,10 @@ void PostgresSource::CloseSessions() {
   if (phase_ != Phase::kClosed) Enter(Phase::kClosed, "closed");
 }
 
-void PostgresSource::FillStatus(v1::FeedStatus* status) const { status_.Fill(status, absl::Now()); }
+void PostgresSource::FillStatus(v1::FeedStatus* status) const {
+  status_.Fill(status, absl::Now());
+  desk_.Fill(status);
+}
 
 SourceDescription PostgresSource::Describe() const {
   return {.engine = "postgres",

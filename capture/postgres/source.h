@@ -20,6 +20,9 @@
 #include "capture/postgres/standby_keeper.h"
 #include "capture/postgres/standby_replies.h"
 #include "capture/postgres/streaming.h"
+#include "capture/postgres/table_desk.h"
+#include "capture/postgres/table_keeper.h"
+#include "capture/postgres/table_selection.h"
 #include "capture/source.h"
 #include "proto/table_name.h"
 #include "tidemark/v1/config.pb.h"
@@ -54,6 +57,9 @@ class PostgresSource final : public Source {
   void Prove(const std::optional<Position>& upto) override;
   absl::Status CheckBounded(const v1::Checkpoint& checkpoint) const override;
   void Nudge() override { nudge_.Raise(); }
+  void UseKnownRows(KnownRows* known) override { known_rows_ = known; }
+  void Remember(std::vector<v1::TableState> states) override;
+  absl::Status OrderTable(TableOrder order) override;
   void Interrupt() override { interruption_.Raise(); }
   void FillStatus(v1::FeedStatus* status) const override;
   SourceDescription Describe() const override;
@@ -91,11 +97,15 @@ class PostgresSource final : public Source {
   absl::Status StartStreaming();
   absl::StatusOr<CaptureBatch> ReadStream(absl::Time deadline);
   absl::StatusOr<CaptureBatch> ListenUntil(absl::Time deadline);
+  // The tables beside the stream; true when the batch is to be returned at once.
+  absl::StatusOr<bool> StepTables(CaptureBatch* batch);
+  absl::Status LookBeforeSnapshot(Connection* catalog, absl::Time deadline);
   absl::Status TakeFrames(CaptureBatch* batch);
   absl::Status Reply(absl::Time now, absl::Duration timeout = absl::Seconds(5));
   absl::Status CheckSilence(absl::Time now);
   bool FinishBatch(absl::Time now, CaptureBatch* batch);
   absl::Time NextProbe() const;
+  absl::Time FenceAskDue() const;
   absl::Time NextWake(absl::Time deadline) const;
   void RefreshSlotFacts(absl::Time now);
   absl::StatusOr<Connection*> Catalog(absl::Time deadline);
@@ -112,6 +122,7 @@ class PostgresSource final : public Source {
   const v1::FeedConfig config_;
   const std::vector<TablePattern> tables_;
   const std::vector<TablePattern> rows_off_;
+  TableSelection selection_;
   const std::vector<TablePattern> before_images_;
   const std::string slot_name_;
   const std::string publication_name_;
@@ -119,6 +130,7 @@ class PostgresSource final : public Source {
   Interruption interruption_;
   Interruption nudge_;
   SourceStatus status_;
+  TableDesk desk_;
   // Held by every call but Interrupt and the looking ones, so that the keeper stays away meanwhile.
   std::mutex session_mutex_;
 
@@ -131,6 +143,10 @@ class PostgresSource final : public Source {
   Lsn consistent_ = 0;
   int64_t snapshot_time_us_ = 0;
   StopPoint stop_;
+  // Of the newest checkpoint that was handed over.
+  Position head_;
+  KnownRows* known_rows_ = nullptr;
+  TableKeeper::States table_states_;
 
   // Before and during the snapshot.
   bool drop_slot_first_ = false;
@@ -152,6 +168,8 @@ class PostgresSource final : public Source {
   std::optional<Silence> silence_;
   absl::Time read_ended_ = absl::InfinitePast();
   absl::Time slot_facts_read_ = absl::InfinitePast();
+  std::unique_ptr<TableKeeper> tables_keeper_;
+  absl::Time fence_asked_ = absl::InfinitePast();
   // Last, so that it is gone before what it uses.
   std::unique_ptr<StandbyKeeper> keeper_;
 };

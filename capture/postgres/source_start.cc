@@ -20,6 +20,7 @@ absl::Status PostgresSource::OpenWhole(const v1::Checkpoint& checkpoint) {
   if (!slot.ok()) return slot.status();
   if (*slot) status_.Slot(**slot);
   start_ = position->engine_low();
+  head_ = *position;
   consistent_ = checkpoint.postgres().consistent_lsn();
   snapshot_time_us_ = checkpoint.snapshot_time_us();
   if (absl::Status status = CheckStopAhead(stop_, start_); !status.ok()) return status;
@@ -152,6 +153,8 @@ absl::Status PostgresSource::BeginSnapshot(const CreatedSlot& slot) {
   }
   if (!reader.ok()) return reader.status();
   snapshot_ = *std::move(reader);
+  // The tables are held against changes of their definition.
+  if (absl::Status status = LookBeforeSnapshot(*catalog, deadline); !status.ok()) return status;
   for (SnapshotTable& table : snapshot_->tables()) {
     table.rows_kept = KeepsRows(table.relation.schema);
   }
@@ -177,6 +180,8 @@ absl::StatusOr<CaptureBatch> PostgresSource::ReadSnapshot(absl::Time deadline) {
                                             std::move(record), &batch.events);
     batch.checkpoint =
         CheckpointAt(made ? consistent.WithOrdinal(1) : consistent, v1::SNAPSHOT_PHASE_WHOLE);
+    for (const auto& [name, state] : table_states_) batch.table_states.push_back(state);
+    head_ = *Position::FromBytes(batch.checkpoint->position());
     snapshot_.reset();
     start_ = consistent_;
     Enter(Phase::kStartStreaming, "the snapshot is whole");

@@ -14,6 +14,8 @@ namespace tidemark::capture::postgres {
 namespace {
 
 constexpr absl::Duration kKeeperReplyTimeout = absl::Seconds(1);
+// How often a server is asked whether it has passed a fence.
+constexpr absl::Duration kFenceAskPeriod = absl::Milliseconds(20);
 
 }  // namespace
 
@@ -27,7 +29,7 @@ absl::Status PostgresSource::StartStreaming() {
   if (!started.ok()) return started;
   const absl::Time now = absl::Now();
   streaming_.emplace(
-      generation_, start_, tables_,
+      generation_, start_, &selection_,
       [this](const v1::TableSchema& schema) -> GapPolicy {
         const bool kept = KeepsRows(schema);
         return {kept,
@@ -44,6 +46,16 @@ absl::Status PostgresSource::StartStreaming() {
   stop_changed_ = true;
   slot_facts_read_ = absl::InfinitePast();
   Enter(Phase::kStreaming, fmt::format("streaming from {}", LsnText(start_)));
+  if (known_rows_ != nullptr) {
+    tables_keeper_ =
+        std::make_unique<TableKeeper>(TableKeeper::Lent{.publication = publication_name_,
+                                                        .streaming = &*streaming_,
+                                                        .selection = &selection_,
+                                                        .desk = &desk_,
+                                                        .known = known_rows_,
+                                                        .states = &table_states_},
+                                      target_, [this] { nudge_.Raise(); });
+  }
   keeper_ = std::make_unique<StandbyKeeper>(&session_mutex_, replies_->period() / 2, [this] {
     const absl::Time late = absl::Now();
     // Its errors are met again by the next Read.
@@ -62,17 +74,21 @@ absl::StatusOr<CaptureBatch> PostgresSource::ReadStream(absl::Time deadline) {
 absl::StatusOr<CaptureBatch> PostgresSource::ListenUntil(absl::Time deadline) {
   CaptureBatch batch;
   ApplyStop(&batch.events);
+  absl::StatusOr<bool> stepped = StepTables(&batch);
+  if (!stepped.ok()) return stepped.status();
+  if (*stepped) return batch;
   while (true) {
     if (absl::Status status = TakeFrames(&batch); !status.ok()) return status;
     const absl::Time now = absl::Now();
     if (absl::Status status = CheckSilence(now); !status.ok()) return status;
-    if (std::min(replies_->NextDue(), NextProbe()) <= now) {
+    if (std::min({replies_->NextDue(), NextProbe(), FenceAskDue()}) <= now) {
       if (absl::Status status = Reply(now); !status.ok()) return status;
     }
     status_.Progress(streaming_->proved(), streaming_->heard(), streaming_->newest_commit_us(),
                      heard_);
     RefreshSlotFacts(now);
     if (FinishBatch(now, &batch) || now >= deadline) return batch;
+    if (tables_keeper_ != nullptr && tables_keeper_->Ready(streaming_->proved(), now)) return batch;
     absl::StatusOr<Connection::Wake> wake = replication_->Wait(NextWake(deadline), &nudge_);
     if (!wake.ok()) return wake.status();
     if (*wake == Connection::Wake::kInterrupted) return batch;
@@ -121,8 +137,10 @@ absl::Status PostgresSource::TakeFrames(CaptureBatch* batch) {
 
 absl::Status PostgresSource::Reply(absl::Time now, absl::Duration timeout) {
   const bool probes = NextProbe() <= now;
-  const bool ask = probes || silence_->ask_due() <= now;
-  if (ask) silence_->Asked(now);
+  const bool ask = probes || std::min(silence_->ask_due(), FenceAskDue()) <= now;
+  if (ask) fence_asked_ = now;
+  // Who asks for a proof again and again must not put off the end of a silence.
+  if (silence_->ask_due() <= now) silence_->Asked(now);
   if (probes) probe_.Asked(now);
   return replication_->SendCopy(EncodeStandbyStatus(replies_->Take(now, ask)), now + timeout);
 }
@@ -137,6 +155,14 @@ absl::Status PostgresSource::CheckSilence(absl::Time now) {
   }
   if (silence_->ask_due() <= now) return Reply(now);
   return absl::OkStatus();
+}
+
+// A server that has nothing to send is asked how far it is (K5).
+absl::Time PostgresSource::FenceAskDue() const {
+  if (tables_keeper_ == nullptr || streaming_->in_transaction()) return absl::InfiniteFuture();
+  const std::optional<Lsn> fence = tables_keeper_->fence();
+  if (!fence || *fence <= streaming_->proved()) return absl::InfiniteFuture();
+  return fence_asked_ + kFenceAskPeriod;
 }
 
 // The checkpoint of what was finished. True when the batch is worth returning.
@@ -154,7 +180,8 @@ bool PostgresSource::FinishBatch(absl::Time now, CaptureBatch* batch) {
     checkpoint_ = proved;
     progress_sent_ = now;
     progress_wanted_ = false;
-    batch->checkpoint = CheckpointAt(Position::Of(generation_, proved), v1::SNAPSHOT_PHASE_WHOLE);
+    head_ = Position::Of(generation_, proved);
+    batch->checkpoint = CheckpointAt(head_, v1::SNAPSHOT_PHASE_WHOLE);
   }
   return !batch->events.empty() || batch->checkpoint.has_value();
 }
@@ -166,7 +193,8 @@ absl::Time PostgresSource::NextProbe() const {
 }
 
 absl::Time PostgresSource::NextWake(absl::Time deadline) const {
-  absl::Time next = std::min({deadline, replies_->NextDue(), NextProbe()});
+  absl::Time next = std::min({deadline, replies_->NextDue(), NextProbe(), FenceAskDue()});
+  if (tables_keeper_ != nullptr) next = std::min(next, tables_keeper_->next_due());
   next = std::min({next, silence_->ask_due(), silence_->give_up_due()});
   next = std::min(next, slot_facts_read_ + kSlotFactsPeriod);
   if (streaming_->proved() > checkpoint_) next = std::min(next, progress_sent_ + kProgressPeriod);

@@ -25,11 +25,11 @@ uint64_t OneChange(const RowShape&) { return 1; }
 
 }  // namespace
 
-Streaming::Streaming(uint32_t generation, Lsn start, std::span<const TablePattern> patterns,
+Streaming::Streaming(uint32_t generation, Lsn start, const TableSelection* selection,
                      GapPolicyOf gaps, CatalogProvider catalog)
     : generation_(generation),
       catalog_(std::move(catalog)),
-      relations_(patterns, std::move(gaps)),
+      relations_(selection, std::move(gaps)),
       proved_(start),
       heard_(start) {}
 
@@ -57,20 +57,20 @@ absl::Status Streaming::OnMessage(const PgoutputMessage& message,
           [&](const RelationMessage& relation) { return OnRelation(relation, events); },
           [&](const InsertMessage& insert) {
             return OnRow(
-                insert.relation, OneChange,
+                insert.relation, {insert.row, {}}, OneChange,
                 [&](const RowShape& shape) { return encoder_.AddInsert(shape, insert, &builder_); },
                 events);
           },
           [&](const UpdateMessage& update) {
             return OnRow(
-                update.relation,
+                update.relation, {update.row, update.old_row},
                 [&](const RowShape& shape) { return RowEncoder::ChangesOf(shape, update); },
                 [&](const RowShape& shape) { return encoder_.AddUpdate(shape, update, &builder_); },
                 events);
           },
           [&](const DeleteMessage& removal) {
             return OnRow(
-                removal.relation, OneChange,
+                removal.relation, {removal.old_row, {}}, OneChange,
                 [&](const RowShape& shape) {
                   return encoder_.AddDelete(shape, removal, &builder_);
                 },
@@ -111,6 +111,7 @@ absl::Status Streaming::OnBegin(const BeginMessage& begin, std::vector<SourceEve
   handle_ = 0;
   builder_.Begin();
   CheckBegun(events);
+  if (selection_changed_) SelectAgain(events);
   return absl::OkStatus();
 }
 
@@ -163,6 +164,7 @@ absl::Status Streaming::OnCommit(const CommitMessage& commit, std::vector<Source
   record.set_source_transaction_id(std::to_string(xid_));
   record.set_origin(v1::ORIGIN_SOURCE);
   record.set_commit_lsn(commit.commit_lsn);
+  if (window_ != nullptr) window_->Committed(xid_);
   const Position position = Position::Of(generation_, commit.end_lsn);
   EncodedTransaction transaction = builder_.Finish(position, std::move(record));
   if (handle_ != 0) {
@@ -190,8 +192,57 @@ absl::Status Streaming::OnRelation(const RelationMessage& message,
   const uint64_t before = known == nullptr ? 0 : known->schema.schema_id();
   absl::StatusOr<const Relation*> relation = relations_.Put(message, *catalog);
   if (!relation.ok()) return relation.status();
+  const bool same_name =
+      message.schema_name == watched_schema_ && message.table_name == watched_table_;
+  if (watched_ != 0 && message.oid == watched_) watched_announced_ = true;
+  // Another table took its name.
+  if (watched_ != 0 && message.oid != watched_ && same_name) window_->Spoil();
   Announce(**relation, before, events);
   return absl::OkStatus();
+}
+
+void Streaming::Observe(ChunkWindow* window, const KnownRows* known) {
+  window_ = window;
+  known_ = known;
+  watched_ = 0;
+}
+
+void Streaming::Watch(uint32_t oid, std::string_view schema, std::string_view table) {
+  watched_ = oid;
+  watched_schema_ = schema;
+  watched_table_ = table;
+  watched_announced_ = false;
+}
+
+bool Streaming::AgreesWith(const Relation& relation) const {
+  if (!watched_announced_) return true;
+  const Relation* streamed = relations_.Find(watched_);
+  return streamed != nullptr && streamed->schema.schema_id() == relation.schema.schema_id();
+}
+
+void Streaming::Touch(const Relation& relation, const RowTuples& tuples) {
+  // What it leaves out may not be known rightly before the table was read.
+  if (std::any_of(tuples.row.begin(), tuples.row.end(),
+                  [](const auto& column) { return column.kind == ColumnKind::kUnchanged; })) {
+    return window_->Spoil();
+  }
+  for (const Tuple& row : {tuples.row, tuples.old_row}) {
+    if (row.empty()) continue;
+    const auto values = encoder_.KeyValues(relation.shape, row, tuples.old_row);
+    absl::StatusOr<std::string> key = values.status();
+    if (values.ok()) {
+      key = known_->EncodeKey(std::vector<std::string_view>(values->begin(), values->end()));
+    }
+    if (!key.ok()) return window_->Spoil();
+    window_->Touch(*key);
+  }
+}
+
+void Streaming::SelectAgain(std::vector<SourceEvent>* events) {
+  selection_changed_ = false;
+  for (const Relation* relation : relations_.SelectAgain()) {
+    events->push_back(SchemaSeen{relation->schema});
+  }
 }
 
 void Streaming::Announce(const Relation& relation, uint64_t schema_before,
@@ -209,11 +260,13 @@ absl::StatusOr<const Relation*> Streaming::Known(uint32_t oid) {
   return ProtocolError(fmt::format("a change names relation {}, which was not announced", oid));
 }
 
-absl::Status Streaming::OnRow(uint32_t oid, const std::function<uint64_t(const RowShape&)>& skipped,
+absl::Status Streaming::OnRow(uint32_t oid, const RowTuples& tuples,
+                              const std::function<uint64_t(const RowShape&)>& skipped,
                               const std::function<absl::Status(const RowShape&)>& add,
                               std::vector<SourceEvent>* events) {
   absl::StatusOr<const Relation*> relation = Known(oid);
   if (!relation.ok()) return relation.status();
+  if (oid == watched_) Touch(**relation, tuples);
   if (!(*relation)->captured) {
     builder_.SkipChanges(skipped((*relation)->shape));
     return absl::OkStatus();
@@ -250,6 +303,7 @@ absl::Status Streaming::OnTruncate(const TruncateMessage& truncate) {
   for (uint32_t oid : truncate.relations) {
     absl::StatusOr<const Relation*> relation = Known(oid);
     if (!relation.ok()) return relation.status();
+    if (oid == watched_) window_->Spoil();
     if ((*relation)->captured) {
       encoder_.AddTruncate((*relation)->shape, &builder_);
     } else {

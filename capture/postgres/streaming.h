@@ -12,6 +12,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "capture/known_rows.h"
+#include "capture/postgres/chunk_window.h"
 #include "capture/postgres/connection.h"
 #include "capture/postgres/lsn.h"
 #include "capture/postgres/pgoutput_decoder.h"
@@ -19,21 +21,30 @@
 #include "capture/postgres/replication_message.h"
 #include "capture/postgres/row_encoder.h"
 #include "capture/postgres/stop_bound.h"
+#include "capture/postgres/table_selection.h"
 #include "capture/source.h"
 #include "capture/transaction_builder.h"
-#include "proto/table_name.h"
 
 namespace tidemark::capture::postgres {
 
 // A session with the catalog, for what the stream does not say of a table.
 using CatalogProvider = std::function<absl::StatusOr<Connection*>()>;
 
-// One per START_REPLICATION. Thread rule: one thread at a time. `patterns` must outlive it.
+// One per START_REPLICATION. Thread rule: one thread at a time. `selection` must outlive it.
 class Streaming {
  public:
   // Everything at or before `start` was handed over before.
-  Streaming(uint32_t generation, Lsn start, std::span<const TablePattern> patterns,
-            GapPolicyOf gaps, CatalogProvider catalog);
+  Streaming(uint32_t generation, Lsn start, const TableSelection* selection, GapPolicyOf gaps,
+            CatalogProvider catalog);
+
+  // What is streamed beside the reading of a table is told to `window`, and row by row for the
+  // table that Watch names (0: none). Null: to nobody.
+  void Observe(ChunkWindow* window, const KnownRows* known);
+  void Watch(uint32_t oid, std::string_view schema, std::string_view table);
+  // The stream said nothing of the watched table that would not fit `relation`.
+  bool AgreesWith(const Relation& relation) const;
+  // The tables of the feed changed. Between two transactions.
+  void SelectionChanged() { selection_changed_ = true; }
 
   // Takes one frame; appends what became whole, or too large to be held. Once the stop is reached,
   // frames say nothing.
@@ -59,6 +70,12 @@ class Streaming {
   int64_t newest_commit_us() const { return newest_commit_us_; }
 
  private:
+  // What a change says of a row: as it is, or as it was when it is gone, and as it was before.
+  struct RowTuples {
+    Tuple row;
+    Tuple old_row;
+  };
+
   absl::Status OnMessage(const PgoutputMessage& message, std::vector<SourceEvent>* events);
   void OnKeepalive(const Keepalive& keepalive, std::vector<SourceEvent>* events);
   absl::Status OnBegin(const BeginMessage& begin, std::vector<SourceEvent>* events);
@@ -66,7 +83,8 @@ class Streaming {
   absl::Status OnRelation(const RelationMessage& message, std::vector<SourceEvent>* events);
   // Adds one change of one row: `add` encodes it for a captured table, `skipped` is what it counts
   // in another one.
-  absl::Status OnRow(uint32_t oid, const std::function<uint64_t(const RowShape&)>& skipped,
+  absl::Status OnRow(uint32_t oid, const RowTuples& tuples,
+                     const std::function<uint64_t(const RowShape&)>& skipped,
                      const std::function<absl::Status(const RowShape&)>& add,
                      std::vector<SourceEvent>* events);
   // After `add` failed under what is known of the table's types.
@@ -76,6 +94,9 @@ class Streaming {
   // Hands over the schema of a captured table, which had another one before.
   void Announce(const Relation& relation, uint64_t schema_before, std::vector<SourceEvent>* events);
   absl::Status OnTruncate(const TruncateMessage& truncate);
+  // A row of the watched table was changed: the keys that it had and has.
+  void Touch(const Relation& relation, const RowTuples& tuples);
+  void SelectAgain(std::vector<SourceEvent>* events);
   absl::StatusOr<const Relation*> Known(uint32_t oid);
   void HandOverFullRuns(std::vector<SourceEvent>* events);
   // Whether the transaction that has begun may still belong to what is read.
@@ -88,6 +109,12 @@ class Streaming {
   RelationCache relations_;
   RowEncoder encoder_;
   TransactionBuilder builder_;
+  ChunkWindow* window_ = nullptr;
+  const KnownRows* known_ = nullptr;
+  uint32_t watched_ = 0;
+  std::string watched_schema_, watched_table_;
+  bool watched_announced_ = false;  // since Watch
+  bool selection_changed_ = false;
   uint32_t last_oid_ = 0;  // rows of one table come together
   const Relation* last_relation_ = nullptr;
 

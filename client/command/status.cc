@@ -47,6 +47,21 @@ void PrintSlot(const v1::SlotStatus& slot) {
   fmt::print("\n");
 }
 
+// Those that are not simply followed.
+void PrintTables(const v1::FeedStatus& feed) {
+  for (const v1::TableStatus& table : feed.tables()) {
+    if (table.state() == v1::TABLE_FOLLOW_STATE_FOLLOWED) continue;
+    fmt::print("  table {}: {}", table.table(),
+               EnumText(v1::TableFollowState_Name(table.state()), "TABLE_FOLLOW_STATE_"));
+    if (table.state() == v1::TABLE_FOLLOW_STATE_READING) {
+      fmt::print(", {} of about {} rows, because {}", table.rows_read(), table.rows_estimated(),
+                 table.detail());
+    }
+    fmt::print("\n");
+    PrintError(table.error());
+  }
+}
+
 void PrintDetails(const v1::FeedStatus& feed) {
   fmt::print("{}\n", feed.feed());
   if (!feed.detail().empty()) fmt::print("  {}\n", feed.detail());
@@ -55,6 +70,7 @@ void PrintDetails(const v1::FeedStatus& feed) {
     fmt::print("  table {}: {}: {}\n", problem.table(), problem.reason(), problem.message());
   }
   if (feed.has_snapshot() && !feed.snapshot().has_finished()) PrintSnapshot(feed.snapshot());
+  PrintTables(feed);
   if (!feed.slot().name().empty()) PrintSlot(feed.slot());
   if (feed.has_stop()) {
     fmt::print("  stop at {}: {}, {}\n", feed.stop().requested(), PositionText(feed.stop().bound()),

@@ -135,6 +135,28 @@ TEST_F(IngestLoopTest, ElsewhereTheFsyncComesFirst) {
                                          "confirmed stored published synced confirmed"));
 }
 
+// What Tidemark makes cannot be read again at the source.
+TEST_F(IngestLoopTest, WhatIsMadeIsFsyncedBeforeItIsShown) {
+  FeedFixture fixture(/*replays_exactly=*/true);
+  Prepare(fixture);
+  StepRecorder steps(fixture, At(10).WithOrdinal(1));
+  capture::CaptureBatch batch = TransactionBatch(10, {1, 2});
+  std::get<capture::TransactionRead>(batch.events[1]).transaction.position = At(10).WithOrdinal(1);
+  batch.checkpoint->set_position(std::string(At(10).WithOrdinal(1).bytes()));
+  batch.made = true;
+  fixture.source().Yield(std::move(batch));
+  fixture.source().Yield(TransactionBatch(20, {3}));
+  RunUntilConfirmed(fixture, 20, steps.observer());
+  const std::vector<std::string> lines = steps.lines();
+  ASSERT_GE(lines.size(), 5u);
+  EXPECT_THAT(
+      std::vector<std::string>(lines.begin(), lines.begin() + 4),
+      ElementsAre("read confirmed", "appended stored confirmed", "synced stored synced confirmed",
+                  "published stored published synced confirmed"))
+      << "position 10 itself was confirmed before";
+  EXPECT_EQ(fixture.feed().store().head(), At(20));
+}
+
 TEST_F(IngestLoopTest, ASnapshotIsConfirmedOnlyAfterItsPreparationIsDurable) {
   FeedFixture fixture;
   fixture.source().Yield(SnapshotBegins());

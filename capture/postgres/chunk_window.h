@@ -1,0 +1,55 @@
+// What the stream does beside the reading of a chunk of a table, so that a row that was read gives
+// way to a change that is newer, or as new.
+//
+//   Open ─ the chunk is read under a snapshot ─ everything that the snapshot sees was streamed: the
+//   rows that nobody touched since Open are as they stand there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+
+#include "absl/container/flat_hash_set.h"
+#include "capture/postgres/xid_snapshot.h"
+
+namespace tidemark::capture::postgres {
+
+// Keys that one window remembers at most: beyond them, the chunk is read again.
+inline constexpr size_t kTouchedKeysMax = 100'000;
+// Commits that are remembered, in case a snapshot does not see them yet: between the writing of a
+// commit and the moment from which others see it, a server may wait for its standbys.
+inline constexpr size_t kRecentCommitsMax = 65'536;
+
+// Pure; owned by one thread.
+class ChunkWindow {
+ public:
+  // A transaction was streamed, whatever its tables.
+  void Committed(uint32_t xid);
+
+  // Between two transactions: from now on the changes of one table count.
+  void Open();
+  void Close();
+  bool open() const { return open_; }
+
+  // A row of the table with this key was changed (see RowKeyText).
+  void Touch(std::string_view key);
+  // The whole table changed: truncated, another schema.
+  void Spoil() { spoiled_ = open_; }
+
+  // False: the chunk that was read under `snapshot` says nothing, and is to be read again. For then
+  // a transaction that was streamed before Open is not in it, or too much happened since.
+  bool Holds(const XidSnapshot& snapshot);
+  bool Touched(std::string_view key) const;
+
+ private:
+  bool open_ = false;
+  bool spoiled_ = false;
+  absl::flat_hash_set<std::string> touched_;
+  std::deque<uint32_t> recent_;
+  // How many of recent_ were streamed before Open.
+  size_t recent_before_ = 0;
+};
+
+}  // namespace tidemark::capture::postgres

@@ -1,0 +1,58 @@
+// PostgresSource: its tables beside the stream.
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "capture/postgres/source.h"
+#include "capture/postgres/table_sighting.h"
+
+namespace tidemark::capture::postgres {
+
+void PostgresSource::Remember(std::vector<v1::TableState> states) {
+  std::lock_guard lock(session_mutex_);
+  table_states_.clear();
+  selection_ = TableSelection(tables_);
+  for (v1::TableState& state : states) {
+    selection_.Choose(state.schema_name(), state.table_name(), state.choice());
+    table_states_[{state.schema_name(), state.table_name()}] = std::move(state);
+  }
+}
+
+absl::Status PostgresSource::OrderTable(TableOrder order) {
+  absl::Status put = desk_.Put(std::move(order));
+  if (put.ok()) nudge_.Raise();
+  return put;
+}
+
+absl::Status PostgresSource::LookBeforeSnapshot(Connection* catalog, absl::Time deadline) {
+  absl::StatusOr<CatalogSighting> sighting =
+      LookAtTables(catalog, publication_name_, tables_, deadline);
+  if (!sighting.ok()) return sighting.status();
+  table_states_.clear();
+  for (const SnapshotTable& read : snapshot_->tables()) {
+    for (TableSighting& seen : sighting->tables) {
+      if (seen.table.oid != read.table.oid) continue;
+      v1::TableState& state = table_states_[{read.table.schema, read.table.table}];
+      state.set_schema_name(read.table.schema);
+      state.set_table_name(read.table.table);
+      state.set_followed(true);
+      *state.mutable_postgres() = std::move(seen.facts);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> PostgresSource::StepTables(CaptureBatch* batch) {
+  if (tables_keeper_ == nullptr || streaming_->finished()) return false;
+  std::optional<Position> made;
+  absl::Status status = tables_keeper_->Step(head_, absl::Now(), batch, &made);
+  if (!status.ok()) return status;
+  if (!made && batch->events.empty() && batch->table_states.empty()) return false;
+  if (made) {
+    head_ = *made;
+    checkpoint_ = made->engine_low();
+  }
+  batch->checkpoint = CheckpointAt(head_, v1::SNAPSHOT_PHASE_WHOLE);
+  return true;
+}
+
+}  // namespace tidemark::capture::postgres

@@ -1,0 +1,162 @@
+#include "capture/postgres/table_chunk.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "capture/postgres/sql_text.h"
+#include "capture/postgres/table_catalog.h"
+#include "proto/reason.h"
+
+namespace tidemark::capture::postgres {
+namespace {
+
+constexpr uint64_t kPageHeaderBytes = 24;
+constexpr uint64_t kSegmentHeaderBytes = 40;
+
+// The lock comes first: the snapshot is taken by the first query, and nothing rewrites the table
+// between that and its rows.
+constexpr char kBeginSql[] =
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE {} IN ACCESS SHARE MODE;"
+    " SELECT pg_current_snapshot(), CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() "
+    "ELSE"
+    " pg_current_wal_insert_lsn() END, current_setting('wal_block_size'), (SELECT setting FROM"
+    " pg_settings WHERE name = 'wal_segment_size'), to_regclass({})::oid";
+
+std::string Tuple(const std::vector<std::string>& parts) {
+  std::string tuple;
+  for (const std::string& part : parts) tuple += (tuple.empty() ? "" : ", ") + part;
+  return parts.size() == 1 ? tuple : "(" + tuple + ")";
+}
+
+std::string KeyLiterals(const std::vector<std::string>& key) {
+  std::vector<std::string> literals;
+  for (const std::string& text : key) literals.push_back(QuoteLiteral(text));
+  return Tuple(literals);
+}
+
+std::string ColumnList(const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + QuoteIdentifier(name);
+  return list;
+}
+
+std::string SelectSql(const ChunkOrder& order, const Relation& relation) {
+  std::vector<std::string> key;
+  for (const std::string& name : KeyColumnNames(relation)) key.push_back(QuoteIdentifier(name));
+  const std::string key_tuple = Tuple(key);
+  std::string where;
+  const auto add = [&where](const std::string& condition) {
+    where += (where.empty() ? " WHERE " : " AND ") + condition;
+  };
+  if (!order.table.row_filter.empty()) add("(" + order.table.row_filter + ")");
+  if (!order.after_key.empty()) add(key_tuple + " > " + KeyLiterals(order.after_key));
+  if (!order.keys.empty()) {
+    std::string list;
+    for (const auto& one : order.keys) list += (list.empty() ? "" : ", ") + KeyLiterals(one);
+    add(fmt::format("{} IN ({})", key_tuple, list));
+  }
+  std::string by;
+  for (const std::string& column : key) by += (by.empty() ? "" : ", ") + column;
+  const std::string columns = order.keys.empty() ? ColumnList(relation.shape.column_names) : by;
+  const size_t limit = order.keys.empty() ? order.rows_max : order.keys.size();
+  // ONLY: children of plain inheritance are tables of their own in a publication.
+  return fmt::format("COPY (SELECT {} FROM {}{}{} ORDER BY {} LIMIT {}) TO STDOUT", columns,
+                     order.table.partitioned ? "" : "ONLY ",
+                     QuoteTable(order.table.schema, order.table.table), where, by, limit);
+}
+
+absl::Status Begin(Connection* sql, const SourceTable& table, absl::Time deadline,
+                   TableChunk* chunk) {
+  const std::string name = QuoteTable(table.schema, table.table);
+  absl::StatusOr<ResultRows> rows =
+      sql->Query(fmt::format(kBeginSql, name, QuoteLiteral(name)),
+                 fmt::format("taking a snapshot of table {}", table.Text()), deadline);
+  if (!rows.ok()) return rows.status();
+  absl::StatusOr<XidSnapshot> snapshot = XidSnapshot::Parse(rows->Text(0, 0));
+  if (!snapshot.ok()) return snapshot.status();
+  absl::StatusOr<Lsn> inserted = ParseLsn(rows->Text(0, 1));
+  if (!inserted.ok()) return inserted.status();
+  chunk->snapshot = *std::move(snapshot);
+  chunk->fence = RecordEndBefore(*inserted, rows->Number(0, 2), rows->Number(0, 3));
+  if (rows->Number(0, 4) == table.oid) return absl::OkStatus();
+  return absl::AbortedError(fmt::format("table {} was replaced by another one", table.Text()));
+}
+
+absl::Status Describe(Connection* sql, const SourceTable& table, absl::Time deadline,
+                      TableChunk* chunk) {
+  absl::StatusOr<RelationDescription> description = DescribeTable(sql, table, deadline);
+  if (!description.ok()) return description.status();
+  TypeCatalog types;
+  absl::StatusOr<Relation> relation = ReadRelation(sql, *description, &types, deadline);
+  if (!relation.ok()) return relation.status();
+  chunk->relation = *std::move(relation);
+  chunk->relation.description = *std::move(description);
+  return absl::OkStatus();
+}
+
+// What comes behind the bounds is read, and dropped: the session stays usable.
+absl::Status ReadLines(Connection* sql, const ChunkOrder& order, absl::Time deadline,
+                       TableChunk* chunk) {
+  const std::string doing = fmt::format("reading table {}", order.table.Text());
+  absl::Status started = sql->StartCopy(SelectSql(order, chunk->relation), doing, deadline);
+  if (!started.ok()) return started;
+  size_t bytes = 0;
+  size_t rows = 0;
+  while (true) {
+    std::string_view line;
+    absl::StatusOr<Connection::Copy> copy = sql->NextCopy(&line);
+    if (!copy.ok()) return copy.status();
+    if (*copy == Connection::Copy::kEnd) break;
+    if (*copy == Connection::Copy::kNothingYet) {
+      absl::StatusOr<Connection::Wake> wake = sql->Wait(deadline);
+      if (!wake.ok()) return wake.status();
+      if (*wake == Connection::Wake::kReadable) continue;
+      return ErrorWithReason(absl::StatusCode::kUnavailable, reason::kSourceSilent,
+                             fmt::format("no row came in time while {}; it is tried again", doing));
+    }
+    ++rows;
+    if (bytes > kChunkBytesMax) continue;
+    if (!line.empty() && line.back() == '\n') line.remove_suffix(1);
+    bytes += line.size();
+    chunk->lines.emplace_back(line);
+  }
+  chunk->at_end = rows == chunk->lines.size() && rows < order.rows_max;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Lsn RecordEndBefore(Lsn insert_position, uint64_t block_bytes, uint64_t segment_bytes) {
+  if (block_bytes == 0 || segment_bytes == 0) return insert_position;
+  const bool first_page = insert_position % segment_bytes < block_bytes;
+  const uint64_t header = first_page ? kSegmentHeaderBytes : kPageHeaderBytes;
+  return insert_position % block_bytes == header ? insert_position - header : insert_position;
+}
+
+std::vector<std::string> KeyColumnNames(const Relation& relation) {
+  std::vector<std::string> names;
+  for (const uint32_t column : relation.shape.key_columns) {
+    names.push_back(relation.shape.column_names[column]);
+  }
+  return names;
+}
+
+absl::StatusOr<TableChunk> ReadChunk(Connection* sql, const ChunkOrder& order,
+                                     absl::Time deadline) {
+  TableChunk chunk;
+  absl::Status status = Begin(sql, order.table, deadline, &chunk);
+  if (status.ok()) status = Describe(sql, order.table, deadline, &chunk);
+  const bool wants_rows = order.rows_max > 0;
+  if (status.ok() && wants_rows && chunk.relation.shape.key_columns.empty()) {
+    status = absl::FailedPreconditionError(
+        fmt::format("table {} has no key that its rows can be told apart by", order.table.Text()));
+  }
+  if (!status.ok()) return status;
+  if (wants_rows) status = ReadLines(sql, order, deadline, &chunk);
+  if (status.ok()) status = sql->Query("COMMIT", "ending a snapshot", deadline).status();
+  if (!status.ok()) return status;
+  return chunk;
+}
+
+}  // namespace tidemark::capture::postgres

@@ -1,0 +1,36 @@
+// Where orders for tables come in and what has become of them is read, beside the thread that
+// captures.
+#pragma once
+
+#include <deque>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "capture/table_order.h"
+#include "tidemark/v1/admin.pb.h"
+
+namespace tidemark::capture::postgres {
+
+inline constexpr size_t kTableOrdersMax = 1000;
+
+// Thread rule: safe from any thread.
+class TableDesk {
+ public:
+  // SOURCE_UNREACHABLE while nothing is streamed: an order is kept in memory until it is taken.
+  absl::Status Put(TableOrder order);
+  std::deque<TableOrder> Take();
+
+  void SetStreaming(bool streaming);
+  void SetStatuses(std::vector<v1::TableStatus> statuses);
+  void Fill(v1::FeedStatus* status) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::deque<TableOrder> orders_;
+  std::vector<v1::TableStatus> statuses_;
+  bool streaming_ = false;
+};
+
+}  // namespace tidemark::capture::postgres

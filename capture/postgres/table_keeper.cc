@@ -1,0 +1,383 @@
+// TableKeeper: orders, looks at the catalog, and what is to be done next.
+#include "capture/postgres/table_keeper.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+#include "capture/postgres/sql_text.h"
+#include "proto/reason.h"
+
+namespace tidemark::capture::postgres {
+namespace {
+
+std::string Text(const TableKeeper::Name& name) { return TableNameText(name.first, name.second); }
+
+TableKeeper::Name NameOf(const SourceTable& table) { return {table.schema, table.table}; }
+
+bool IsReading(const v1::TableState& state) { return state.has_reading(); }
+
+v1::TableStatus StatusOf(const TableKeeper::Name& name, const v1::TableState& state,
+                         uint64_t rows_estimated) {
+  v1::TableStatus status;
+  status.set_table(Text(name));
+  status.set_state(v1::TABLE_FOLLOW_STATE_FOLLOWED);
+  if (state.choice() == v1::TABLE_CHOICE_REMOVED) {
+    status.set_state(v1::TABLE_FOLLOW_STATE_REMOVED);
+  }
+  if (IsReading(state)) {
+    status.set_state(v1::TABLE_FOLLOW_STATE_READING);
+    status.set_detail(state.reading().cause());
+    if (!state.reading().waits_for().empty()) {
+      status.set_detail(status.detail() + "; " + state.reading().waits_for());
+    }
+    status.set_rows_read(state.reading().rows_read());
+    status.set_rows_estimated(rows_estimated);
+    status.set_changes_made(state.reading().changes_made());
+  } else {
+    status.set_rows_read(state.last_rows_read());
+    status.set_changes_made(state.last_changes_made());
+    status.set_detail(state.last_cause());
+  }
+  if (!state.error_reason().empty()) {
+    status.set_state(v1::TABLE_FOLLOW_STATE_FAILED);
+    status.mutable_error()->set_reason(state.error_reason());
+    status.mutable_error()->set_message(state.error_message());
+    status.mutable_error()->mutable_at()->set_seconds(state.error_us() / 1'000'000);
+  }
+  return status;
+}
+
+absl::StatusOr<bool> Publish(Connection* sql, const std::string& publication,
+                             const SourceTable& table) {
+  absl::StatusOr<ResultRows> done = sql->Query(
+      fmt::format("ALTER PUBLICATION {} ADD TABLE {}", QuoteIdentifier(publication),
+                  QuoteTable(table.schema, table.table)),
+      fmt::format("adding {} to the publication", table.Text()), absl::Now() + kChunkTimeout);
+  if (!done.ok()) return done.status();
+  return true;
+}
+
+}  // namespace
+
+TableKeeper::TableKeeper(const Lent& lent, Target target, std::function<void()> wake)
+    : lent_(lent), session_(std::make_unique<SideSession>(std::move(target), std::move(wake))) {
+  lent_.streaming->Observe(&window_, lent_.known);
+  lent_.desk->SetStreaming(true);
+}
+
+TableKeeper::~TableKeeper() {
+  lent_.desk->SetStreaming(false);
+  lent_.streaming->Observe(nullptr, nullptr);
+}
+
+v1::TableState& TableKeeper::StateOf(const Name& name) {
+  v1::TableState& state = (*lent_.states)[name];
+  state.set_schema_name(name.first);
+  state.set_table_name(name.second);
+  return state;
+}
+
+absl::Status TableKeeper::Step(const Position& head, absl::Time now, CaptureBatch* batch,
+                               std::optional<Position>* made) {
+  if (!failure_.ok()) return failure_;
+  TakeOrders(now);
+  Collect(now);
+  const bool quiet = !lent_.streaming->in_transaction();
+  if (read_ && quiet && lent_.streaming->proved() >= read_->fence) {
+    if (absl::Status status = Emit(head, now, batch, made); !status.ok()) return status;
+  }
+  Start(quiet, now);
+  for (const Name& name : dirty_) batch->table_states.push_back(lent_.states->at(name));
+  if (!dirty_.empty() || report_due_) Report();
+  dirty_.clear();
+  return absl::OkStatus();
+}
+
+void TableKeeper::Report() {
+  report_due_ = false;
+  std::vector<v1::TableStatus> statuses;
+  for (const auto& [name, state] : *lent_.states) {
+    const auto table = tables_.find(name);
+    statuses.push_back(
+        StatusOf(name, state, table == tables_.end() ? 0 : table->second.rows_estimated));
+  }
+  lent_.desk->SetStatuses(std::move(statuses));
+}
+
+std::optional<Lsn> TableKeeper::fence() const {
+  return read_ ? std::optional<Lsn>(read_->fence) : std::nullopt;
+}
+
+bool TableKeeper::Ready(Lsn proved, absl::Time now) const {
+  if (IsReady(look_) || IsReady(publish_) || IsReady(chunk_) || next_due() <= now) return true;
+  return read_ && proved >= read_->fence && !lent_.streaming->in_transaction();
+}
+
+absl::Time TableKeeper::next_due() const {
+  if (look_.valid() || publish_.valid() || chunk_.valid() || read_) return absl::InfiniteFuture();
+  absl::Time due = look_due_;
+  for (const auto& [name, time] : not_before_) due = std::min(due, time);
+  return due;
+}
+
+// ---- Orders.
+
+void TableKeeper::TakeOrders(absl::Time now) {
+  for (const TableOrder& order : lent_.desk->Take()) {
+    Order(order);
+    look_due_ = now;
+  }
+}
+
+void TableKeeper::Order(const TableOrder& order) {
+  const Name name(order.schema, order.table);
+  v1::TableState& state = StateOf(name);
+  Touch(name);
+  not_before_.erase(name);
+  state.clear_error_reason();
+  state.clear_error_message();
+  if (order.kind == TableOrder::Kind::kRead && !lent_.selection->Wants(name.first, name.second)) {
+    return Fail(&state, reason::kTableUnknown,
+                fmt::format("the feed does not capture {}; add it first", Text(name)));
+  }
+  if (order.kind == TableOrder::Kind::kRead) {
+    Movement movement{Movement::Kind::kRead, "it was asked for"};
+    BeginReading(&state, movement, !state.followed(), 0);
+    return;
+  }
+  const bool adds = order.kind == TableOrder::Kind::kAdd;
+  state.set_choice(adds ? v1::TABLE_CHOICE_ADDED : v1::TABLE_CHOICE_REMOVED);
+  lent_.selection->Choose(order.schema, order.table, state.choice());
+  lent_.streaming->SelectionChanged();
+  state.clear_reading();
+  // Seen anew, as a table that nobody knew.
+  state.clear_postgres();
+  if (!adds && order.truncate) {
+    state.mutable_reading()->set_cause("it was removed");
+    state.mutable_reading()->set_empties(true);
+    state.mutable_reading()->set_only_empties(true);
+    state.mutable_reading()->set_started_us(absl::ToUnixMicros(absl::Now()));
+  }
+}
+
+// ---- What the side session brought.
+
+void TableKeeper::Collect(absl::Time now) {
+  if (IsReady(look_)) {
+    absl::StatusOr<CatalogSighting> sighting = look_.get();
+    look_due_ = now + (sighting.ok() ? kLookPeriod : kTableRetryPeriod);
+    if (sighting.ok()) ApplySighting(*sighting, now);
+  }
+  if (IsReady(publish_)) {
+    absl::StatusOr<bool> published = publish_.get();
+    const Name name = NameOf(to_publish_.front());
+    to_publish_.erase(to_publish_.begin());
+    look_due_ = now;
+    if (!published.ok()) {
+      Fail(&StateOf(name), reason::kPublicationMissing,
+           fmt::format("table {} is not published, and adding it failed: {}; run ALTER PUBLICATION "
+                       "{} ADD TABLE {}",
+                       Text(name), std::string(published.status().message()),
+                       QuoteIdentifier(lent_.publication), QuoteTable(name.first, name.second)));
+      not_before_[name] = now + kTableErrorRetryPeriod;
+    }
+  }
+  if (!IsReady(chunk_)) return;
+  absl::StatusOr<TableChunk> chunk = chunk_.get();
+  if (chunk.ok()) {
+    read_ = *std::move(chunk);
+  } else {
+    ChunkFailed(chunk.status(), now);
+  }
+}
+
+void TableKeeper::ChunkFailed(const absl::Status& status, absl::Time now) {
+  window_.Close();
+  lent_.streaming->Watch(0, "", "");
+  v1::TableState& state = StateOf(chunk_of_);
+  if (absl::IsAborted(status)) {
+    look_due_ = now;
+    not_before_[chunk_of_] = now + kTableRetryPeriod;
+  } else if (absl::IsFailedPrecondition(status) && ReasonOf(status).empty()) {
+    Fail(&state, reason::kTableUnreadable,
+         fmt::format("{}: it cannot be read beside the stream. Give it a primary key, or start the "
+                     "feed afresh",
+                     std::string(status.message())));
+    not_before_[chunk_of_] = now + kTableErrorRetryPeriod;
+  } else if (IsRetried(status) || ReasonOf(status).empty()) {
+    not_before_[chunk_of_] = now + kTableRetryPeriod;
+  } else {
+    Fail(&state, ReasonOf(status), std::string(status.message()));
+    not_before_[chunk_of_] = now + kTableErrorRetryPeriod;
+  }
+}
+
+void TableKeeper::Fail(v1::TableState* state, std::string_view reason, const std::string& message) {
+  if (state->error_reason() == reason && state->error_message() == message) return;
+  state->set_error_reason(std::string(reason));
+  state->set_error_message(message);
+  state->set_error_us(absl::ToUnixMicros(absl::Now()));
+  Touch({state->schema_name(), state->table_name()});
+}
+
+// ---- Looks.
+
+void TableKeeper::ApplySighting(const CatalogSighting& sighting, absl::Time now) {
+  // The first look at a feed whose snapshot was taken before tables had states.
+  const bool baseline = std::none_of(lent_.states->begin(), lent_.states->end(),
+                                     [](const auto& entry) { return entry.second.has_postgres(); });
+  tables_.clear();
+  to_publish_.clear();
+  for (const TableSighting& seen : sighting.tables) {
+    const Name name = NameOf(seen.table);
+    const auto state = lent_.states->find(name);
+    const bool empties = state != lent_.states->end() && state->second.reading().only_empties();
+    if (!lent_.selection->Wants(name.first, name.second) && !empties) continue;
+    tables_[name] = seen.table;
+    if (!empties) ApplyTable(seen, sighting, baseline);
+  }
+  for (auto& [name, state] : *lent_.states) {
+    if (tables_.count(name) > 0) continue;
+    if (state.reading().only_empties()) state.clear_reading(), Touch(name);
+    if (!lent_.selection->Wants(name.first, name.second)) continue;
+    Fail(&state, reason::kSourceTableMissing,
+         fmt::format("the database has no table {} any more: it was dropped or renamed. What is "
+                     "stored of it is what it held before. Create it again, or remove it from the "
+                     "feed",
+                     Text(name)));
+  }
+  std::erase_if(to_publish_, [&](const SourceTable& table) {
+    const auto wait = not_before_.find(NameOf(table));
+    return wait != not_before_.end() && wait->second > now;
+  });
+}
+
+void TableKeeper::ApplyTable(const TableSighting& seen, const CatalogSighting& sighting,
+                             bool baseline) {
+  const Name name = NameOf(seen.table);
+  v1::TableState& state = StateOf(name);
+  const bool known = state.has_postgres();
+  const v1::PostgresTableFacts before = state.postgres();
+  v1::PostgresTableFacts facts = seen.facts;
+  const bool sent =
+      facts.published() && sighting.publishes_all && (!seen.table.partitioned || sighting.via_root);
+  // When it is sent again, that is a movement.
+  facts.set_published(sent);
+  if (before.SerializeAsString() != facts.SerializeAsString()) {
+    *state.mutable_postgres() = facts;
+    Touch(name);
+  }
+  if (!sent) return NotPublished(seen, sighting, &state);
+  if (!state.error_reason().empty() && state.error_reason() != reason::kTableUnreadable) {
+    state.clear_error_reason();
+    state.clear_error_message();
+    Touch(name);
+  }
+  if (!known && baseline) {
+    state.set_followed(true);
+    return;
+  }
+  if (!known) {
+    BeginReading(&state, {Movement::Kind::kRead, "it is new to the feed", true}, !state.followed(),
+                 sighting.xmax);
+    return;
+  }
+  const Movement movement = MovementBetween(before, facts);
+  if (movement.kind != Movement::Kind::kNone) {
+    BeginReading(&state, movement, !state.followed(), sighting.xmax);
+  }
+}
+
+void TableKeeper::NotPublished(const TableSighting& seen, const CatalogSighting& sighting,
+                               v1::TableState* state) {
+  const std::string name = QuoteIdentifier(lent_.publication);
+  const std::string table = QuoteTable(seen.table.schema, seen.table.table);
+  const bool missing = sighting.publication_exists && !seen.facts.published();
+  if (missing && sighting.publication_is_ours && seen.table.HasIdentity()) {
+    to_publish_.push_back(seen.table);
+    return;
+  }
+  if (missing && !seen.table.HasIdentity()) {
+    return Fail(state, reason::kSourceSetting,
+                fmt::format("table {} has no primary key and no replica identity: once it is "
+                            "published, PostgreSQL refuses its updates and deletes. Add a primary "
+                            "key, or run ALTER TABLE {} REPLICA IDENTITY FULL; its changes are not "
+                            "captured until then",
+                            seen.table.Text(), table));
+  }
+  if (seen.table.partitioned && !sighting.via_root) {
+    return Fail(state, reason::kSourceSetting,
+                fmt::format("publication {} sends the partitions of {} under their own names; run "
+                            "ALTER PUBLICATION {} SET (publish_via_partition_root = true)",
+                            lent_.publication, seen.table.Text(), name));
+  }
+  if (!missing && sighting.publication_exists) {
+    return Fail(state, reason::kSourceSetting,
+                fmt::format("publication {} leaves operations out; run ALTER PUBLICATION {} SET "
+                            "(publish = 'insert, update, delete, truncate')",
+                            lent_.publication, name));
+  }
+  Fail(state, reason::kPublicationMissing,
+       fmt::format("publication {} does not hold {}: its changes are not captured; run ALTER "
+                   "PUBLICATION {} ADD TABLE {}",
+                   lent_.publication, seen.table.Text(), name, table));
+}
+
+void TableKeeper::BeginReading(v1::TableState* state, const Movement& movement, bool fresh,
+                               uint64_t xmax) {
+  const Name name(state->schema_name(), state->table_name());
+  const uint64_t barrier =
+      std::max<uint64_t>(movement.waits_for_writers ? xmax : 0, state->reading().barrier_xid());
+  // A table that is emptied first and was not emptied yet still has to be.
+  const bool empties = movement.kind == Movement::Kind::kReload || state->reading().empties();
+  v1::TableReading* reading = state->mutable_reading();
+  reading->Clear();
+  reading->set_cause(movement.cause);
+  reading->set_fresh(fresh);
+  reading->set_empties(empties);
+  reading->set_barrier_xid(barrier);
+  reading->set_started_us(absl::ToUnixMicros(absl::Now()));
+  if (known_keys_of_ == name) known_keys_of_ = {};
+  // What is being read now says nothing of what came later.
+  if (window_.open() && chunk_of_ == name) window_.Spoil();
+  Touch(name);
+}
+
+// ---- What to do next.
+
+void TableKeeper::Start(bool quiet, absl::Time now) {
+  if (look_.valid() || publish_.valid() || chunk_.valid() || read_) return;
+  if (!to_publish_.empty()) {
+    publish_ =
+        session_->Run<bool>([publication = lent_.publication, table = to_publish_.front()](
+                                Connection* sql) { return Publish(sql, publication, table); });
+    return;
+  }
+  if (look_due_ <= now) {
+    look_ = session_->Run<CatalogSighting>([publication = lent_.publication,
+                                            patterns = lent_.selection->patterns(),
+                                            empties = EmptyingPatterns()](Connection* sql) {
+      std::vector<TablePattern> all = patterns;
+      all.insert(all.end(), empties.begin(), empties.end());
+      return LookAtTables(sql, publication, all, absl::Now() + kChunkTimeout);
+    });
+    return;
+  }
+  if (quiet) StartChunk(now);
+  std::erase_if(not_before_, [now](const auto& entry) { return entry.second <= now; });
+}
+
+std::vector<TablePattern> TableKeeper::EmptyingPatterns() const {
+  std::vector<TablePattern> patterns;
+  for (const auto& [name, state] : *lent_.states) {
+    if (!state.reading().only_empties()) continue;
+    if (auto exact = TablePattern::Parse(Text(name)); exact.ok()) {
+      patterns.push_back(*std::move(exact));
+    }
+  }
+  return patterns;
+}
+
+}  // namespace tidemark::capture::postgres

@@ -1,0 +1,153 @@
+// Keeps the tables of a running feed whole where the stream alone does not: reads a table that was
+// added, reads again one whose rows moved without a message, gives tables to the publication, and
+// puts a table of which that cannot be known into a named error state, while the others flow.
+//
+// A table is read in chunks beside the stream (ReadChunk, ChunkWindow). What a chunk tells goes
+// into a transaction that Tidemark makes, behind the place in the stream at which everything that
+// the chunk's snapshot saw was handed over. How far a table has come is in its TableState, which
+// becomes durable together with that transaction.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "capture/known_rows.h"
+#include "capture/postgres/chunk_window.h"
+#include "capture/postgres/row_encoder.h"
+#include "capture/postgres/side_session.h"
+#include "capture/postgres/streaming.h"
+#include "capture/postgres/table_chunk.h"
+#include "capture/postgres/table_desk.h"
+#include "capture/postgres/table_selection.h"
+#include "capture/postgres/table_sighting.h"
+#include "capture/source.h"
+#include "capture/transaction_builder.h"
+#include "tidemark/v1/admin.pb.h"
+#include "tidemark/v1/stored.pb.h"
+
+namespace tidemark::capture::postgres {
+
+// How long a movement without a message stays unknown at most, beyond the time of one look.
+inline constexpr absl::Duration kLookPeriod = absl::Seconds(5);
+inline constexpr absl::Duration kTableRetryPeriod = absl::Seconds(1);
+inline constexpr absl::Duration kChunkRetryPeriod = absl::Milliseconds(20);
+// A table with an error that needs a person is tried again, in case somebody saw to it.
+inline constexpr absl::Duration kTableErrorRetryPeriod = absl::Seconds(30);
+inline constexpr absl::Duration kChunkTimeout = absl::Seconds(60);
+// Keys of known rows that are held at a time, and asked for in one chunk.
+inline constexpr size_t kKnownKeysMax = 5000;
+inline constexpr size_t kKeysAskedMax = 500;
+
+// One per connection. Thread rule: one thread at a time. What is lent outlives it.
+class TableKeeper {
+ public:
+  using Name = std::pair<std::string, std::string>;
+  using States = std::map<Name, v1::TableState>;
+
+  struct Lent {
+    std::string publication;
+    Streaming* streaming = nullptr;
+    TableSelection* selection = nullptr;
+    TableDesk* desk = nullptr;
+    KnownRows* known = nullptr;
+    // Outlives the connection.
+    States* states = nullptr;
+  };
+
+  // `wake` ends a wait of the stream, from any thread.
+  TableKeeper(const Lent& lent, Target target, std::function<void()> wake);
+  ~TableKeeper();
+
+  // Between two batches, with nothing in `batch`: what was handed over is in the store. `head` is
+  // the position of the newest checkpoint. Fills in events, states and the new position of a made
+  // transaction; the batch is to be returned at once when any of them is there.
+  absl::Status Step(const Position& head, absl::Time now, CaptureBatch* batch,
+                    std::optional<Position>* made);
+  // Nothing can be told of a chunk before the stream is proved up to here.
+  std::optional<Lsn> fence() const;
+  // Whether Step has something to do now that the stream is proved up to `proved`.
+  bool Ready(Lsn proved, absl::Time now) const;
+  absl::Time next_due() const;
+
+ private:
+  struct KnownKey {
+    std::string key;
+    std::vector<std::string> texts;
+    std::string image;  // as ChangeImages::key
+  };
+
+  void TakeOrders(absl::Time now);
+  void Order(const TableOrder& order);
+  void Collect(absl::Time now);
+  void ApplySighting(const CatalogSighting& sighting, absl::Time now);
+  void ApplyTable(const TableSighting& seen, const CatalogSighting& sighting, bool baseline);
+  void NotPublished(const TableSighting& seen, const CatalogSighting& sighting,
+                    v1::TableState* state);
+  void BeginReading(v1::TableState* state, const Movement& movement, bool fresh, uint64_t xmax);
+  void Fail(v1::TableState* state, std::string_view reason, const std::string& message);
+  void ChunkFailed(const absl::Status& status, absl::Time now);
+  void Start(bool quiet, absl::Time now);
+  void StartChunk(absl::Time now);
+  // Removed tables that are still to be emptied.
+  std::vector<TablePattern> EmptyingPatterns() const;
+  absl::Status LoadKnownKeys(const v1::TableState& state);
+  v1::TableSchema SchemaOfReading(const v1::TableState& state) const;
+
+  absl::Status Emit(const Position& head, absl::Time now, CaptureBatch* batch,
+                    std::optional<Position>* made);
+  bool ChunkHolds(const v1::TableState& state, absl::Time now);
+  void WaitFor(const std::string& what);
+  absl::Status AddReadRows(v1::TableState* state);
+  absl::Status AddRow(const v1::TableState& state, const std::string& line);
+  absl::Status AddRemovals(v1::TableState* state);
+  void Finish(v1::TableState* state, absl::Time now);
+  absl::StatusOr<std::string> KeyOf(const RowShape& shape, std::string_view after) const;
+
+  void Touch(const Name& name) { dirty_.insert(name); }
+  v1::TableState& StateOf(const Name& name);
+  void Report();
+
+  const Lent lent_;
+  ChunkWindow window_;
+  std::unique_ptr<SideSession> session_;
+
+  // Tables as last looked at.
+  std::map<Name, SourceTable> tables_;
+  std::set<Name> dirty_;
+  bool report_due_ = true;
+  absl::Time look_due_ = absl::InfinitePast();
+  std::vector<SourceTable> to_publish_;
+
+  // At most one of them is under way.
+  std::future<absl::StatusOr<CatalogSighting>> look_;
+  std::future<absl::StatusOr<bool>> publish_;
+  std::future<absl::StatusOr<TableChunk>> chunk_;
+  Name chunk_of_;
+  std::optional<TableChunk> read_;  // waits for its fence
+
+  std::map<Name, absl::Time> not_before_;
+  size_t rows_max_ = kChunkRowsMax;
+  // Of the table whose removed rows are looked for.
+  std::deque<KnownKey> known_keys_;
+  Name known_keys_of_;
+  absl::Status failure_;  // of the store, met while a chunk was prepared
+  std::vector<KnownKey> asked_;
+  std::map<Name, v1::TableSchema> schemas_;
+
+  RowEncoder encoder_;
+  TransactionBuilder builder_;
+  std::string after_;
+};
+
+}  // namespace tidemark::capture::postgres

@@ -1,0 +1,126 @@
+#include "capture/postgres/table_sighting.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "capture/postgres/sql_text.h"
+
+namespace tidemark::capture::postgres {
+namespace {
+
+constexpr char kColumnsSql[] =
+    "SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.atthasmissing, a.xmin::text"
+    " FROM pg_attribute a WHERE a.attrelid IN ({}) AND a.attnum > 0 AND NOT a.attisdropped AND "
+    "a.attgenerated = '' ORDER BY a.attrelid, a.attnum";
+// A table is its own only part.
+constexpr char kFilesSql[] =
+    "SELECT r.oid, p.relid, c.relfilenode FROM pg_class r CROSS JOIN LATERAL ("
+    "  SELECT t.relid::oid FROM pg_partition_tree(r.oid) t WHERE t.isleaf AND r.relkind = 'p'"
+    "  UNION ALL SELECT r.oid WHERE r.relkind <> 'p') p(relid)"
+    " JOIN pg_class c ON c.oid = p.relid WHERE r.oid IN ({}) ORDER BY r.oid, p.relid";
+constexpr char kKeysSql[] =
+    "SELECT i.indrelid, a.attname FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid"
+    " CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY k(attnum, place)"
+    " JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum"
+    " WHERE i.indrelid IN ({}) AND k.place <= i.indnkeyatts AND CASE c.relreplident WHEN 'i' THEN "
+    "i.indisreplident WHEN 'n' THEN false ELSE i.indisprimary END ORDER BY i.indrelid, k.place";
+
+using FactsByOid = absl::flat_hash_map<uint64_t, v1::PostgresTableFacts*>;
+
+absl::Status AddColumns(Connection* sql, const std::string& oids, absl::Time deadline,
+                        const FactsByOid& facts) {
+  absl::StatusOr<ResultRows> rows =
+      sql->Query(fmt::format(kColumnsSql, oids), "looking at the tables' columns", deadline);
+  if (!rows.ok()) return rows.status();
+  for (size_t row = 0; row < rows->rows.size(); ++row) {
+    v1::PostgresColumnFacts* column = facts.at(rows->Number(row, 0))->add_columns();
+    column->set_number(static_cast<uint32_t>(rows->Number(row, 1)));
+    column->set_name(rows->Text(row, 2));
+    column->set_type_oid(static_cast<uint32_t>(rows->Number(row, 3)));
+    column->set_typmod(rows->Text(row, 4));
+    column->set_has_missing(rows->True(row, 5));
+    column->set_xmin(rows->Text(row, 6));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddFilesAndKeys(Connection* sql, const std::string& oids, absl::Time deadline,
+                             const FactsByOid& facts) {
+  absl::StatusOr<ResultRows> files =
+      sql->Query(fmt::format(kFilesSql, oids), "looking at the tables' files", deadline);
+  if (!files.ok()) return files.status();
+  for (size_t row = 0; row < files->rows.size(); ++row) {
+    facts.at(files->Number(row, 0))
+        ->add_files(fmt::format("{}:{}", files->Text(row, 1), files->Text(row, 2)));
+  }
+  absl::StatusOr<ResultRows> keys =
+      sql->Query(fmt::format(kKeysSql, oids), "looking at the tables' keys", deadline);
+  if (!keys.ok()) return keys.status();
+  for (size_t row = 0; row < keys->rows.size(); ++row) {
+    facts.at(keys->Number(row, 0))->add_key_columns(keys->Text(row, 1));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddFacts(Connection* sql, absl::Time deadline, std::vector<TableSighting>* tables) {
+  if (tables->empty()) return absl::OkStatus();
+  std::vector<uint32_t> oids;
+  FactsByOid facts;
+  for (TableSighting& sighting : *tables) {
+    oids.push_back(sighting.table.oid);
+    facts[sighting.table.oid] = &sighting.facts;
+    sighting.facts.set_oid(sighting.table.oid);
+    sighting.facts.set_partitioned(sighting.table.partitioned);
+    sighting.facts.set_replica_identity(std::string(1, sighting.table.replica_identity));
+  }
+  const std::string list = fmt::format("{}", fmt::join(oids, ","));
+  if (absl::Status status = AddColumns(sql, list, deadline, facts); !status.ok()) return status;
+  return AddFilesAndKeys(sql, list, deadline, facts);
+}
+
+void AddPublication(const Publication& publication, CatalogSighting* sighting) {
+  sighting->publication_exists = true;
+  sighting->publishes_all = publication.all_operations;
+  sighting->via_root = publication.via_root;
+  for (TableSighting& seen : sighting->tables) {
+    const auto published =
+        std::find_if(publication.tables.begin(), publication.tables.end(),
+                     [&](const SourceTable& table) { return table.oid == seen.table.oid; });
+    if (published == publication.tables.end()) continue;
+    seen.table = *published;
+    seen.facts.set_published(true);
+    seen.facts.mutable_published_columns()->Add(published->columns.begin(),
+                                                published->columns.end());
+    seen.facts.set_row_filter(published->row_filter);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<CatalogSighting> LookAtTables(Connection* sql, const std::string& publication,
+                                             std::span<const TablePattern> patterns,
+                                             absl::Time deadline) {
+  CatalogSighting sighting;
+  absl::StatusOr<std::vector<SourceTable>> tables = ReadMatchingTables(sql, patterns, deadline);
+  if (!tables.ok()) return tables.status();
+  for (SourceTable& table : *tables) sighting.tables.push_back({std::move(table), {}});
+  absl::StatusOr<std::optional<Publication>> published =
+      ReadPublication(sql, publication, deadline);
+  if (!published.ok()) return published.status();
+  if (*published) AddPublication(**published, &sighting);
+  if (absl::Status status = AddFacts(sql, deadline, &sighting.tables); !status.ok()) return status;
+  absl::StatusOr<ResultRows> rows = sql->Query(
+      fmt::format("SELECT pg_snapshot_xmax(pg_current_snapshot()), (SELECT NOT puballtables AND "
+                  "pg_has_role(pubowner, 'USAGE') FROM pg_publication WHERE pubname = {})",
+                  QuoteLiteral(publication)),
+      "looking at the publication", deadline);
+  if (!rows.ok()) return rows.status();
+  sighting.xmax = rows->Number(0, 0);
+  sighting.publication_is_ours = rows->True(0, 1);
+  return sighting;
+}
+
+}  // namespace tidemark::capture::postgres

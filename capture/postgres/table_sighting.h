@@ -1,0 +1,65 @@
+// What the catalog says of the tables of a feed at one moment, beyond what the stream tells: a
+// table can be replaced, rewritten, get and lose partitions, or leave the publication without a
+// single message.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "capture/postgres/connection.h"
+#include "capture/postgres/publication.h"
+#include "proto/table_name.h"
+#include "tidemark/v1/stored.pb.h"
+
+namespace tidemark::capture::postgres {
+
+struct TableSighting {
+  // With the publication's columns and row filter, where it is published.
+  SourceTable table;
+  v1::PostgresTableFacts facts;
+};
+
+struct CatalogSighting {
+  bool publication_exists = false;
+  // The publication sends every operation, and partitions under the name of their root.
+  bool publishes_all = false;
+  bool via_root = false;
+  // It may be given tables: it is this role's own, and not for all tables or for schemas alone.
+  bool publication_is_ours = false;
+  // By name.
+  std::vector<TableSighting> tables;
+  // Read behind all of this: no transaction from it on had begun.
+  uint64_t xmax = 0;
+};
+
+// The tables that fit one of `patterns`.
+absl::StatusOr<CatalogSighting> LookAtTables(Connection* sql, const std::string& publication,
+                                             std::span<const TablePattern> patterns,
+                                             absl::Time deadline);
+
+// What to do about a table whose rows may have moved.
+struct Movement {
+  enum class Kind {
+    kNone,
+    // Its rows are read again, and what differs is told.
+    kRead,
+    // Its rows are told apart by another key: it is emptied and told anew.
+    kReload,
+  };
+  Kind kind = Kind::kNone;
+  // For people: "was replaced by another table of that name".
+  std::string cause;
+  // Rows that are written by transactions that were open meanwhile may never be streamed: they have
+  // to end before the table is read.
+  bool waits_for_writers = false;
+};
+
+// Between two looks at a table of one name. REQUIRES: `now` is published. Pure.
+Movement MovementBetween(const v1::PostgresTableFacts& before, const v1::PostgresTableFacts& now);
+
+}  // namespace tidemark::capture::postgres

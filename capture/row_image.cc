@@ -1,0 +1,66 @@
+#include "capture/row_image.h"
+
+#include <optional>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "capture/value_writer.h"
+
+namespace tidemark::capture {
+namespace {
+
+const std::string& NullValueBytes() {
+  static const std::string* const bytes = [] {
+    std::string field;
+    AppendNull(ValueTag::kAfter, &field);
+    return new std::string(field.substr(2));
+  }();
+  return *bytes;
+}
+
+bool TakeVarint(std::string_view* bytes, uint64_t* value) {
+  *value = 0;
+  for (int shift = 0; shift < 64 && !bytes->empty(); shift += 7) {
+    const auto byte = static_cast<uint8_t>(bytes->front());
+    bytes->remove_prefix(1);
+    *value |= static_cast<uint64_t>(byte & 0x7F) << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string_view>> ValuesOf(std::string_view image) {
+  std::vector<std::string_view> values;
+  while (!image.empty()) {
+    image.remove_prefix(1);  // the tag, of one byte
+    uint64_t size = 0;
+    if (!TakeVarint(&image, &size) || size > image.size()) {
+      return absl::DataLossError("the bytes are no image of a row");
+    }
+    values.push_back(image.substr(0, size));
+    image.remove_prefix(size);
+  }
+  return values;
+}
+
+absl::StatusOr<bool> SaysTheSame(const RowImage& known, const RowImage& read) {
+  if (known.schema->schema_id() == read.schema->schema_id()) return known.after == read.after;
+  const auto known_values = ValuesOf(known.after);
+  if (!known_values.ok()) return known_values.status();
+  const auto read_values = ValuesOf(read.after);
+  if (!read_values.ok()) return read_values.status();
+  absl::flat_hash_map<std::string, std::string_view> by_name;
+  for (size_t i = 0; i < known_values->size(); ++i) {
+    by_name[known.schema->columns(static_cast<int>(i)).name()] = (*known_values)[i];
+  }
+  for (size_t i = 0; i < read_values->size(); ++i) {
+    const auto found = by_name.find(read.schema->columns(static_cast<int>(i)).name());
+    const std::string_view before = found == by_name.end() ? NullValueBytes() : found->second;
+    if (before != (*read_values)[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace tidemark::capture

@@ -1,0 +1,28 @@
+// The image of a row taken apart into its values, and two rows compared across a change of schema.
+// Pure; safe from any thread.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tidemark/v1/change.pb.h"
+
+namespace tidemark::capture {
+
+// The serialized Values of an image as ChangeImages takes it, in order; views into it. DataLoss
+// when the bytes are no image.
+absl::StatusOr<std::vector<std::string_view>> ValuesOf(std::string_view image);
+
+// A row of a table, and the schema that it stands under. Lent.
+struct RowImage {
+  const v1::TableSchema* schema = nullptr;
+  std::string_view after;
+};
+
+// Whether `known` says of every column of `read` what `read` says: by name and bytes of the value.
+// A column that `known` does not have counts as NULL there, as it does at a source that adds one; a
+// value that nobody ever told is never the same. A column that only `known` has does not count.
+absl::StatusOr<bool> SaysTheSame(const RowImage& known, const RowImage& read);
+
+}  // namespace tidemark::capture

@@ -1,0 +1,115 @@
+// Which changes of the catalog mean that rows moved without a message.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "capture/postgres/table_sighting.h"
+
+namespace tidemark::capture::postgres {
+namespace {
+
+using Kind = Movement::Kind;
+using Facts = v1::PostgresTableFacts;
+
+Facts Plain() {
+  Facts facts;
+  facts.set_oid(100);
+  facts.set_replica_identity("d");
+  facts.add_key_columns("id");
+  facts.set_published(true);
+  facts.add_files("100:5000");
+  for (const char* name : {"id", "v"}) {
+    v1::PostgresColumnFacts* column = facts.add_columns();
+    column->set_number(static_cast<uint32_t>(facts.columns_size()));
+    column->set_name(name);
+    column->set_type_oid(23);
+    column->set_xmin("700");
+  }
+  return facts;
+}
+
+Movement After(const std::function<void(Facts*)>& change, const Facts& before = Plain()) {
+  Facts now = before;
+  change(&now);
+  return MovementBetween(before, now);
+}
+
+TEST(TableMovementTest, NothingChangedIsNone) {
+  EXPECT_EQ(MovementBetween(Plain(), Plain()).kind, Kind::kNone);
+}
+
+TEST(TableMovementTest, TruncateAndVacuumFullAreTold) {  // proves B016
+  EXPECT_EQ(After([](Facts* now) { now->set_files(0, "100:5001"); }).kind, Kind::kNone);
+}
+
+TEST(TableMovementTest, ReplacedTablesMoved) {  // proves B021
+  const Movement movement = After([](Facts* now) { now->set_oid(101); });
+  EXPECT_EQ(movement.kind, Kind::kRead);
+  EXPECT_FALSE(movement.waits_for_writers) << "nobody wrote into it beside the exchange";
+}
+
+TEST(TableMovementTest, RewritesMoveTheColumnsTheyTouch) {  // proves B017
+  const auto touched = [](Facts* now) { now->mutable_columns(1)->set_xmin("800"); };
+  EXPECT_EQ(After(touched).kind, Kind::kNone) << "statistics, a default: no row is written";
+  EXPECT_EQ(After([&](Facts* now) {
+              touched(now);
+              now->set_files(0, "100:5001");
+            }).kind,
+            Kind::kRead);
+}
+
+TEST(TableMovementTest, ColumnsMoveWithWhatTheyHold) {  // proves B019
+  const auto add = [](bool with_value) {
+    return [with_value](Facts* now) {
+      v1::PostgresColumnFacts* column = now->add_columns();
+      column->set_number(3);
+      column->set_name("added");
+      column->set_has_missing(with_value);
+    };
+  };
+  EXPECT_EQ(After(add(false)).kind, Kind::kNone);
+  EXPECT_EQ(After(add(true)).kind, Kind::kRead);
+  EXPECT_EQ(After([&](Facts* now) {
+              add(false)(now);
+              now->set_files(0, "100:5001");
+            }).kind,
+            Kind::kRead)
+      << "a volatile default rewrites the table";
+  EXPECT_EQ(After([](Facts* now) { now->mutable_columns()->RemoveLast(); }).kind, Kind::kNone);
+  EXPECT_EQ(After([](Facts* now) { now->mutable_columns(1)->set_name("w"); }).kind, Kind::kRead);
+  EXPECT_EQ(After([](Facts* now) { now->mutable_columns(1)->set_number(3); }).kind, Kind::kRead)
+      << "dropped and added under the same name";
+}
+
+TEST(TableMovementTest, AnotherKeyIsToldAnew) {
+  EXPECT_EQ(After([](Facts* now) { now->set_key_columns(0, "v"); }).kind, Kind::kReload);
+  EXPECT_EQ(After([](Facts* now) { now->set_replica_identity("f"); }).kind, Kind::kNone)
+      << "told apart by the same columns";
+}
+
+TEST(TableMovementTest, WhatWasNotSentMeanwhileIsRead) {  // proves B065
+  Facts left_out = Plain();
+  left_out.set_published(false);
+  const auto publish = [](Facts* now) { now->set_published(true); };
+  const Movement movement = After(publish, left_out);
+  EXPECT_EQ(movement.kind, Kind::kRead);
+  EXPECT_TRUE(movement.waits_for_writers);
+  EXPECT_EQ(After([](Facts* now) { now->add_published_columns("id"); }).kind, Kind::kRead);
+  EXPECT_EQ(After([](Facts* now) { now->set_row_filter("v > 1"); }).kind, Kind::kRead);
+}
+
+TEST(TableMovementTest, PartitionsMoveAsAWhole) {  // proves B014, B016
+  Facts root = Plain();
+  root.set_partitioned(true);
+  root.add_files("200:6000");
+  EXPECT_EQ(MovementBetween(root, root).kind, Kind::kNone);
+  EXPECT_EQ(After([](Facts* now) { now->add_files("300:7000"); }, root).cause,
+            "it got or lost partitions");
+  EXPECT_EQ(After([](Facts* now) { now->mutable_files()->RemoveLast(); }, root).kind, Kind::kRead);
+  EXPECT_EQ(After([](Facts* now) { now->set_files(1, "200:6001"); }, root).cause,
+            "a partition was truncated or rewritten");
+}
+
+}  // namespace
+}  // namespace tidemark::capture::postgres

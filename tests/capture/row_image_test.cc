@@ -1,0 +1,79 @@
+#include "capture/row_image.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "capture/value_writer.h"
+#include "proto/schema_id.h"
+
+namespace tidemark::capture {
+namespace {
+
+v1::TableSchema Schema(const std::vector<std::string>& columns) {
+  v1::TableSchema schema;
+  for (const std::string& name : columns) schema.add_columns()->set_name(name);
+  schema.set_schema_id(SchemaId(schema));
+  return schema;
+}
+
+std::string Text(std::string_view text) {
+  std::string image;
+  AppendText(ValueTag::kAfter, text, &image);
+  return image;
+}
+std::string Null() {
+  std::string image;
+  AppendNull(ValueTag::kAfter, &image);
+  return image;
+}
+std::string Absent() {
+  std::string image;
+  AppendAbsent(ValueTag::kAfter, &image);
+  return image;
+}
+std::string Integer(int64_t number) {
+  std::string image;
+  AppendInteger(ValueTag::kAfter, number, &image);
+  return image;
+}
+
+bool Same(const v1::TableSchema& known_schema, const std::string& known,
+          const v1::TableSchema& read_schema, const std::string& read) {
+  const auto same = SaysTheSame({&known_schema, known}, {&read_schema, read});
+  EXPECT_TRUE(same.ok()) << same.status();
+  return same.value_or(false);
+}
+
+TEST(RowImageTest, TakesAnImageApart) {
+  const std::string large(1000, 'x');
+  const std::string image = Integer(7) + Null() + Absent() + Text(large);
+  const auto values = ValuesOf(image);
+  ASSERT_TRUE(values.ok()) << values.status();
+  ASSERT_EQ(values->size(), 4u);
+  v1::Value value;
+  ASSERT_TRUE(value.ParseFromString(std::string((*values)[3])));
+  EXPECT_EQ(value.text(), large);
+  EXPECT_EQ((*values)[2], "");
+  EXPECT_FALSE(ValuesOf(image.substr(0, image.size() - 1)).ok());
+}
+
+TEST(RowImageTest, ComparesByNameAcrossSchemas) {  // proves B019
+  const v1::TableSchema before = Schema({"id", "w", "gone"});
+  const v1::TableSchema now = Schema({"id", "added", "w"});
+  const std::string known = Integer(1) + Integer(7) + Text("x");
+  EXPECT_TRUE(Same(before, known, now, Integer(1) + Null() + Integer(7)));
+  EXPECT_FALSE(Same(before, known, now, Integer(1) + Text("d") + Integer(7))) << "a default";
+  EXPECT_FALSE(Same(before, known, now, Integer(1) + Null() + Text("7"))) << "another type";
+  EXPECT_FALSE(Same(before, known, now, Integer(1) + Null() + Null())) << "dropped, added again";
+}
+
+TEST(RowImageTest, WhatNobodyToldIsNeverTheSame) {
+  const v1::TableSchema schema = Schema({"id", "w"});
+  EXPECT_TRUE(Same(schema, Integer(1) + Null(), schema, Integer(1) + Null()));
+  EXPECT_FALSE(Same(schema, Integer(1) + Absent(), schema, Integer(1) + Null()));
+}
+
+}  // namespace
+}  // namespace tidemark::capture

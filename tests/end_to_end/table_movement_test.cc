@@ -1,0 +1,256 @@
+// Rows that move without a message: found within a bounded time, and told as what really differs;
+// or a named error state of that table, while the others flow.
+#include <gmock/gmock.h>
+
+#include "tests/end_to_end/table_fixture.h"
+
+namespace tidemark::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+class TableMovementTest : public TableFixture {
+ protected:
+  // "insert id='1'" for every change of a table from number `from` on.
+  std::vector<std::string> Ops(const std::string& table, size_t from) {
+    std::vector<std::string> ops;
+    const auto changes = ChangesOf(table);
+    for (size_t i = from; i < changes.size(); ++i) {
+      ops.push_back(changes[i].op + " " + DescribeColumns(changes[i].columns));
+    }
+    return ops;
+  }
+
+  // The subscriber's rows become the table's.
+  ::testing::AssertionResult WaitUntilEqual(const std::string& table) {
+    return WaitUntil(
+        [&] {
+          CatchUp();
+          return Here(table) == There(table);
+        },
+        kDeadline,
+        [&] {
+          return ::testing::PrintToString(Here(table)) + " here, at the source " +
+                 ::testing::PrintToString(There(table)) + StatusOf(table).ShortDebugString();
+        });
+  }
+};
+
+constexpr char kPartitioned[] =
+    "create table pa (id int, k int, a text, primary key (id, k)) partition by list (k); "
+    "create table pa1 partition of pa for values in (1); "
+    "create table pa2 partition of pa for values in (2); "
+    "insert into pa values (1, 1, 'one'), (2, 2, 'two'), (3, 2, 'two')";
+
+// proves B014, B015
+TEST_F(TableMovementTest, PartitionsComeAndGo) {
+  SetUpPostgres();
+  Exec({kPartitioned});
+  StartServer();
+  CatchUp();
+  Exec({"create table pa4 partition of pa for values in (4)",
+        "insert into pa values (4, 4, 'new')"});
+  CatchUp();
+  EXPECT_EQ(Here("public.pa"), There("public.pa")) << "rows of a new partition, within one commit";
+  size_t before = ChangesOf("public.pa").size();
+  Exec({"create table pa3 (id int, k int, a text, primary key (id, k))",
+        "insert into pa3 values (7, 3, 'pre')",
+        "alter table pa attach partition pa3 for values in "
+        "(3)"});
+  ASSERT_TRUE(WaitUntilEqual("public.pa"));
+  EXPECT_THAT(Ops("public.pa", before), ElementsAre("insert a='pre' id='7' k='3'"));
+  before = ChangesOf("public.pa").size();
+  Exec({"alter table pa detach partition pa2"});
+  ASSERT_TRUE(WaitUntilEqual("public.pa"));
+  EXPECT_THAT(Ops("public.pa", before),
+              UnorderedElementsAre("delete id='2' k='2'", "delete id='3' k='2'"));
+  before = ChangesOf("public.pa").size();
+  Exec({"drop table pa1"});
+  ASSERT_TRUE(WaitUntilEqual("public.pa"));
+  EXPECT_THAT(Ops("public.pa", before), ElementsAre("delete id='1' k='1'"));
+}
+
+// proves B016: of one partition there is no message under the root's name.
+TEST_F(TableMovementTest, TruncatedPartition) {
+  SetUpPostgres();
+  Exec({kPartitioned});
+  StartServer();
+  CatchUp();
+  const size_t before = ChangesOf("public.pa").size();
+  Exec({"truncate pa2"});
+  ASSERT_TRUE(WaitUntilEqual("public.pa"));
+  EXPECT_THAT(Ops("public.pa", before),
+              UnorderedElementsAre("delete id='2' k='2'", "delete id='3' k='2'"));
+  Exec({"truncate pa", "insert into pa values (5, 1, 'after')"});
+  CatchUp();
+  EXPECT_THAT(Here("public.pa"), ElementsAre("a='after' id='5' k='1'"));
+}
+
+// proves B017
+TEST_F(TableMovementTest, RewriteThatChangesValues) {
+  SetUpPostgres();
+  Exec({"create table t (id int primary key, v int)", "insert into t values (1, 10), (2, 20)",
+        "create table same (id int primary key, v int)", "insert into same values (1, 10)"});
+  StartServer();
+  CatchUp();
+  Exec({"alter table t alter v type bigint using v + 1", "update t set v = v where id = 1",
+        "alter table same alter v type int using v + 1"});
+  ASSERT_TRUE(WaitUntilEqual("public.t"));
+  EXPECT_THAT(Here("public.t"), ElementsAre("id='1' v='11'", "id='2' v='21'"));
+  ASSERT_TRUE(WaitUntilEqual("public.same")) << "the same type, and not a word in the stream";
+}
+
+// proves B019
+TEST_F(TableMovementTest, ColumnsDroppedAddedAndRenamed) {
+  SetUpPostgres();
+  Exec({"create table t (id int primary key, w int)", "insert into t values (1, 7), (2, 7)",
+        "create table d (id int primary key)", "insert into d values (1), (2)",
+        "create table r (id int primary key, a text)", "insert into r values (1, 'x'), (2, null)",
+        "create table n (id int primary key)", "insert into n values (1)"});
+  StartServer();
+  CatchUp();
+  Exec(
+      {"begin; alter table t drop column w; alter table t add column w text; insert into t values "
+       "(3, 't'); commit",
+       "alter table d add column c int default 5", "alter table r rename column a to b",
+       "alter table n add column empty text", "insert into n values (2, 'b')"});
+  for (const char* table : {"public.t", "public.d", "public.r"}) {
+    ASSERT_TRUE(WaitUntilEqual(table));
+  }
+  EXPECT_THAT(Here("public.t"), ElementsAre("id='1' w=NULL", "id='2' w=NULL", "id='3' w='t'"));
+  EXPECT_THAT(Here("public.d"), ElementsAre("c='5' id='1'", "c='5' id='2'"));
+  EXPECT_EQ(StatusOf("public.n").rows_read(), 0u) << "a column without values is no reason to read";
+}
+
+// proves B021
+TEST_F(TableMovementTest, ReplacedTables) {
+  SetUpPostgres();
+  Exec({"create table t (id int primary key, a text)",
+        "insert into t values (1, 'old'), (2, 'same'), (3, 'gone')",
+        "create table again (id int primary key)", "insert into again values (1), (2)"});
+  StartServer();
+  CatchUp();
+  Exec(
+      {"create table t_new (id int primary key, a text)",
+       "insert into t_new values (1, 'new'), (2, 'same'), (4, 'more')",
+       "begin; drop table t; alter table t_new rename to t; commit",
+       "begin; drop table again; create table again (id int primary key); insert into again values "
+       "(2), (3); commit"});
+  ASSERT_TRUE(WaitUntilEqual("public.t"));
+  ASSERT_TRUE(WaitUntilEqual("public.again"));
+  Exec({"insert into t values (5, 'later')", "delete from again where id = 3"});
+  CatchUp();
+  EXPECT_EQ(Here("public.t"), There("public.t"));
+  EXPECT_EQ(Here("public.again"), There("public.again"));
+}
+
+// proves B021: found as well where it happened while nobody looked.
+TEST_F(TableMovementTest, WhatMovedWhileTheServerWasDown) {
+  SetUpPostgres();
+  Exec({"create table t (id int primary key, a text)", "insert into t values (1, 'old')"});
+  StartServer();
+  CatchUp();
+  ASSERT_TRUE(WaitForState("public.t", v1::TABLE_FOLLOW_STATE_FOLLOWED));
+  tidemark_->Kill9();
+  Exec({"create table t_new (id int primary key, a text)", "insert into t_new values (2, 'new')",
+        "begin; drop table t; alter table t_new rename to t; commit"});
+  StartServer();
+  ASSERT_TRUE(WaitUntilEqual("public.t"));
+}
+
+// proves B065: the publication was changed by hand.
+TEST_F(TableMovementTest, PublicationChangedByHand) {
+  SetUpPostgres();
+  Exec({"create table t (id int primary key)", "insert into t values (1)",
+        "create table other (id int primary key)",
+        "create publication tidemark_main for table t, other, marker",
+        // Not ours: nothing is mended that somebody else decides.
+        "create role capture login replication",
+        "grant select on all tables in schema public to capture"});
+  LiveTidemarkOptions options;
+  options.postgres_lines = {"user: capture", "tables: [public.t, public.other, public.marker]"};
+  StartServer(options);
+  CatchUp();
+  Exec({"alter publication tidemark_main drop table t", "insert into t values (2)",
+        "insert into other values (1)"});
+  ASSERT_TRUE(WaitForState("public.t", v1::TABLE_FOLLOW_STATE_FAILED, "PUBLICATION_MISSING"));
+  CatchUp();
+  EXPECT_EQ(Here("public.other"), There("public.other")) << "the others flow";
+  const std::string message = StatusOf("public.t").error().message();
+  const std::string sql = message.substr(message.find("ALTER PUBLICATION"));
+  Exec({"delete from t where id = 1", sql});
+  ASSERT_TRUE(WaitUntilEqual("public.t"));
+  Exec({"insert into t values (3)"});
+  CatchUp();
+  EXPECT_EQ(Here("public.t"), There("public.t"));
+}
+
+TEST_F(TableMovementTest, AnotherReplicaIdentity) {
+  SetUpPostgres();
+  Exec({"create table t (a int not null, b int not null unique, c text, primary key (a))",
+        "insert into t values (1, 10, 'x'), (2, 20, 'y')"});
+  StartServer();
+  CatchUp();
+  Exec({"alter table t replica identity using index t_b_key"});
+  ASSERT_TRUE(WaitForState("public.t", v1::TABLE_FOLLOW_STATE_FOLLOWED, "other columns"));
+  Exec({"update t set b = 11 where a = 1", "delete from t where b = 20",
+        "insert into t values (3, 30, 'z')"});
+  ASSERT_TRUE(WaitUntilEqual("public.t"));
+}
+
+// proves B023, B016, B041, B043, B051
+TEST_F(TableMovementTest, WhatTheStreamTellsNeedsNoLook) {
+  SetUpPostgres({.settings = {{"max_prepared_transactions", "10"}}});
+  Exec({"create table a1 (id serial primary key)",
+        "create table a2 (id int primary key, a1 int references a1 on delete cascade)",
+        "insert into a1 values (1), (2)", "insert into a2 values (10, 1), (20, 2)"});
+  StartServer();
+  CatchUp();
+  Exec({"delete from a1 where id = 1"});
+  CatchUp();
+  EXPECT_EQ(Here("public.a2"), There("public.a2"));
+  const size_t before = ChangesOf("public.a1").size();
+  Exec(
+      {"begin; insert into a1 values (3); truncate a1 restart identity cascade; insert into a1 "
+       "values (4); commit",
+       "begin",
+       "insert into a1 values (50)",
+       "savepoint a",
+       "insert into a1 values (51)",
+       "rollback to a",
+       "insert into a1 values (52)",
+       "savepoint b",
+       "insert into a1 values (53)",
+       "release b",
+       "commit",
+       "begin",
+       "insert into a1 values (60)",
+       "prepare transaction 'g1'",
+       "insert into a1 values (61)",
+       "begin",
+       "insert into a1 values (62)",
+       "prepare transaction 'g2'",
+       "commit prepared 'g1'",
+       "rollback prepared 'g2'"});
+  CatchUp();
+  EXPECT_THAT(Ops("public.a1", before),
+              ElementsAre("insert id='3'", "truncate ", "insert id='4'", "insert id='50'",
+                          "insert id='52'", "insert id='53'", "insert id='61'", "insert id='60'"));
+  EXPECT_THAT(Here("public.a2"), IsEmpty());
+  const auto transactions = SeenTransactions(stream_);
+  ASSERT_TRUE(transactions.ok());
+  size_t truncates = 0;
+  for (const RecordedTransaction& transaction : *transactions) {
+    for (const RecordedChange& change : transaction.changes) {
+      if (change.op != "truncate") continue;
+      ++truncates;
+      EXPECT_EQ(transaction.changes.size(), 4u) << "all of it in one commit";
+    }
+  }
+  EXPECT_EQ(truncates, 2u) << "one for each table";
+}
+
+}  // namespace
+}  // namespace tidemark::testing

@@ -1,0 +1,281 @@
+// Tables that are added, removed and read again while a feed runs.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "tests/end_to_end/table_fixture.h"
+
+namespace tidemark::testing {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::IsEmpty;
+
+constexpr v1::TableFollowState kFollowed = v1::TABLE_FOLLOW_STATE_FOLLOWED;
+
+class TableReadingTest : public TableFixture {};
+
+LiveTidemarkOptions Only(const std::string& tables) {
+  LiveTidemarkOptions options;
+  options.postgres_lines = {"tables: [" + tables + "]"};
+  return options;
+}
+
+// proves B065, H4: what was there before comes as well.
+TEST_F(TableReadingTest, AnAddedTableComesWhole) {
+  SetUpPostgres();
+  Exec({"create table t (id int primary key)", "create table u (id int primary key, a text)",
+        "insert into u values (1, 'a'), (2, 'b'), (3, 'c')"});
+  StartServer(Only("public.t, public.marker"));
+  ASSERT_TRUE(AddTable("public.u").ok());
+  Exec({"insert into u values (4, 'd')", "update u set a = 'bb' where id = 2"});
+  ASSERT_TRUE(WaitForState("public.u", kFollowed, "new to the feed"));
+  CatchUp();
+  EXPECT_EQ(Here("public.u"), There("public.u"));
+  EXPECT_THAT(Here("public.u"),
+              ElementsAre("a='a' id='1'", "a='bb' id='2'", "a='c' id='3'", "a='d' id='4'"));
+  // And it stays in the feed.
+  tidemark_->Kill9();
+  StartServer();
+  Exec({"delete from u where id = 1", "insert into u values (5, 'e')"});
+  CatchUp();
+  EXPECT_EQ(Here("public.u"), There("public.u"));
+  EXPECT_EQ(StatusOf("public.u").state(), kFollowed);
+}
+
+// proves B083: the rows that came before anybody knew of the table.
+TEST_F(TableReadingTest, ATableThatFitsAPatternIsFoundWithItsFirstRows) {
+  SetUpPostgres();
+  Exec({"create table app_a (id int primary key)"});
+  StartServer(Only("'public.app_*', public.marker"));
+  Exec({"create table app_x (id int primary key, a int)", "insert into app_x values (1, 1)",
+        "update app_x set a = 2"});
+  ASSERT_TRUE(WaitForState("public.app_x", kFollowed, "new to the feed"));
+  Exec({"insert into app_x values (2, 2)"});
+  CatchUp();
+  EXPECT_EQ(Here("public.app_x"), There("public.app_x"));
+}
+
+// Nothing that is missing is passed over: what a person has to do is said, and the others go on.
+TEST_F(TableReadingTest, WhatCannotBeAddedIsSaid) {  // proves B065, B083
+  SetUpPostgres();
+  Exec({"create table t (id int primary key)", "create table keyless (a int)"});
+  StartServer(Only("public.t, public.marker"));
+  ASSERT_TRUE(AddTable("public.keyless").ok());
+  ASSERT_TRUE(AddTable("public.nowhere").ok());
+  ASSERT_TRUE(WaitForState("public.keyless", v1::TABLE_FOLLOW_STATE_FAILED, "SOURCE_SETTING"));
+  ASSERT_TRUE(
+      WaitForState("public.nowhere", v1::TABLE_FOLLOW_STATE_FAILED, "SOURCE_TABLE_MISSING"));
+  Exec({"insert into t values (1)"});
+  CatchUp();
+  EXPECT_EQ(Here("public.t"), There("public.t"));
+  Exec({"create table nowhere (id int primary key)", "insert into nowhere values (7)"});
+  ASSERT_TRUE(WaitForState("public.nowhere", kFollowed));
+  CatchUp();
+  EXPECT_EQ(Here("public.nowhere"), There("public.nowhere"));
+  EXPECT_EQ(AddTable("public.t").error_code(), grpc::StatusCode::OK) << "it is there already";
+  EXPECT_EQ(AddTable("public.*").error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(AddTable("").error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(TableReadingTest, ARemovedTableIsNotCapturedAnyMore) {  // proves B065
+  SetUpPostgres();
+  Exec({"create table t (id int primary key)", "create table u (id int primary key)",
+        "insert into t values (1)", "insert into u values (1)"});
+  StartServer();
+  CatchUp();
+  ASSERT_TRUE(RemoveTable("public.t", /*truncate=*/false).ok());
+  ASSERT_TRUE(RemoveTable("public.u", /*truncate=*/true).ok());
+  ASSERT_TRUE(WaitForState("public.t", v1::TABLE_FOLLOW_STATE_REMOVED));
+  ASSERT_TRUE(WaitUntil([&] { return StatusOf("public.u").changes_made() == 1; }, kDeadline));
+  Exec({"insert into t values (2)", "insert into u values (2)"});
+  CatchUp();
+  EXPECT_THAT(Here("public.t"), ElementsAre("id='1'"));
+  EXPECT_THAT(Here("public.u"), IsEmpty());
+  tidemark_->Kill9();
+  StartServer();
+  Exec({"insert into t values (3)"});
+  CatchUp();
+  EXPECT_THAT(Here("public.t"), ElementsAre("id='1'"));
+  // Taken in again: only what it missed.
+  const size_t before = ChangesOf("public.t").size();
+  ASSERT_TRUE(AddTable("public.t").ok());
+  ASSERT_TRUE(WaitForState("public.t", kFollowed));
+  CatchUp();
+  EXPECT_EQ(Here("public.t"), There("public.t"));
+  EXPECT_EQ(ChangesOf("public.t").size(), before + 2);
+}
+
+// proves A49, H4: nothing is written at the source, and nobody else has to.
+TEST_F(TableReadingTest, AnIdleDatabaseIsReadWithoutAWrite) {
+  SetUpPostgres();
+  Exec({"create table t (id int primary key, a text)",
+        "insert into t select i, 'row ' || i from generate_series(1, 2500) i"});
+  StartServer();
+  CatchUp();
+  Exec({"alter role postgres set default_transaction_read_only = on",
+        "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and "
+        "backend_type = 'client backend'"});
+  // A transaction that has written and does not end: what it wrote may not be flushed for long.
+  auto open = postgres_->Connect();
+  ASSERT_TRUE(open.ok());
+  ASSERT_TRUE((*open)
+                  ->Exec("set transaction_read_only = off; begin read write; "
+                         "delete from t where id = 1")
+                  .ok());
+  ASSERT_TRUE(StartSnapshot("public.t").ok());
+  ASSERT_TRUE(WaitUntil(
+      [&] { return StatusOf("public.t").state() == kFollowed && StatusOf("public.t").rows_read(); },
+      kDeadline, [&] { return StatusOf("public.t").DebugString(); }));
+  const v1::TableStatus status = StatusOf("public.t");
+  EXPECT_EQ(status.rows_read(), 2500u);
+  EXPECT_EQ(status.changes_made(), 0u) << "only true differences";
+}
+
+// Writers that change a table at random while it is read.
+class RowWriter {
+ public:
+  RowWriter(const LivePostgres& postgres, int rows, uint64_t seed)
+      : thread_([this, &postgres, rows, seed] {
+          std::mt19937_64 random(seed);
+          auto session = postgres.Connect();
+          while (!stopping_) {
+            const int id = static_cast<int>(random() % rows);
+            std::string sql;
+            switch (random() % 8) {
+              case 0:
+                sql = fmt::format("delete from big where id = {}", id);
+                break;
+              case 1:  // Across the place where the reading stands, either way.
+                sql = fmt::format(
+                    "update big set id = {0} where id = {1} and not exists (select from big where "
+                    "id = {0})",
+                    static_cast<int>(random() % rows), id);
+                break;
+              case 2:
+                sql = fmt::format(
+                    "begin; delete from big where id = {0}; insert into big values ({0}, 0, "
+                    "'again'); commit",
+                    id);
+                break;
+              default:
+                sql =
+                    fmt::format("update big set v = v + 1 where id between {} and {}", id, id + 3);
+            }
+            if (!session.ok() || !(*session)->Exec(sql).ok()) session = postgres.Connect();
+            ++done_;
+          }
+        }) {}
+  ~RowWriter() { Stop(); }
+  void Stop() {
+    stopping_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  int done() const { return done_; }
+
+ private:
+  std::atomic<bool> stopping_ = false;
+  std::atomic<int> done_ = 0;
+  std::thread thread_;
+};
+
+// proves B075, B077, A48, H4: added under writers, and the server killed again and again.
+TEST_F(TableReadingTest, UnderWritersAndKillsEveryRowIsExact) {
+  SetUpPostgres();
+  Exec({"create table big (id int primary key, v int, note text)",
+        "insert into big select i, 0, repeat('n', 50) from generate_series(0, 39999) i"});
+  StartServer(Only("public.marker"));
+  std::vector<std::unique_ptr<RowWriter>> writers;
+  for (uint64_t seed : {1, 2, 3}) {
+    writers.push_back(std::make_unique<RowWriter>(*postgres_, 40'000, seed));
+  }
+  ASSERT_TRUE(AddTable("public.big").ok());
+  uint64_t read = 0;
+  for (int kill = 0; kill < 5; ++kill) {
+    ASSERT_TRUE(WaitUntil([&] { return StatusOf("public.big").rows_read() > read; }, kDeadline,
+                          [&] { return tidemark_->Diagnostics(); }));
+    read = StatusOf("public.big").rows_read();
+    tidemark_->Kill9();
+    StartServer();
+    // It goes on where it was: nothing that was read is read once more.
+    ASSERT_TRUE(WaitUntil([&] { return StatusOf("public.big").rows_read() >= read; }, kDeadline,
+                          [&] { return StatusOf("public.big").ShortDebugString(); }));
+  }
+  ASSERT_TRUE(WaitForState("public.big", kFollowed, "new to the feed"));
+  for (auto& writer : writers) writer->Stop();
+  CatchUp();
+  EXPECT_TRUE(Here("public.big") == There("public.big")) << "the rows differ from the table";
+  // Read again while nothing changes: nothing differs.
+  ASSERT_TRUE(StartSnapshot("public.big").ok());
+  ASSERT_TRUE(WaitForState("public.big", kFollowed, "asked for"));
+  EXPECT_EQ(StatusOf("public.big").changes_made(), 0u);
+}
+
+// proves B075: what a consumer sees of a row never goes back.
+TEST_F(TableReadingTest, NoRowGoesBackWhileItIsReadAgain) {
+  SetUpPostgres();
+  Exec({"create table big (id int primary key, v int, note text)",
+        "insert into big select i, 0, repeat('n', 50) from generate_series(0, 9999) i"});
+  StartServer();
+  std::vector<std::unique_ptr<RowWriter>> writers;
+  for (uint64_t seed : {4, 5}) {
+    writers.push_back(std::make_unique<RowWriter>(*postgres_, 10'000, seed));
+  }
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(StartSnapshot("public.big").ok());
+    ASSERT_TRUE(WaitForState("public.big", v1::TABLE_FOLLOW_STATE_READING));
+    ASSERT_TRUE(WaitForState("public.big", kFollowed, "asked for"));
+    EXPECT_EQ(StatusOf("public.big").changes_made(), 0u)
+        << "every row was known as it is, whatever happened meanwhile";
+  }
+  for (auto& writer : writers) writer->Stop();
+  CatchUp();
+  EXPECT_TRUE(Here("public.big") == There("public.big"));
+}
+
+// proves B079
+TEST_F(TableReadingTest, TheSchemaMayChangeMeanwhile) {
+  SetUpPostgres();
+  Exec({"create table big (id int primary key, v int, note text)",
+        "insert into big select i, i, 'n' || i from generate_series(1, 20000) i"});
+  StartServer(Only("public.marker"));
+  ASSERT_TRUE(AddTable("public.big").ok());
+  ASSERT_TRUE(WaitUntil([&] { return StatusOf("public.big").rows_read() > 0; }, kDeadline));
+  Exec({"alter table big add column added int default 5", "update big set v = v + 1 where id < 50",
+        "alter table big drop column note", "update big set added = 6 where id > 19950"});
+  ASSERT_TRUE(WaitForState("public.big", kFollowed));
+  Exec({"insert into big values (0, 0, 0)"});
+  // The next look finds that a column has values of which there was no message.
+  ASSERT_TRUE(WaitUntil(
+      [&] {
+        CatchUp();
+        return Here("public.big") == There("public.big");
+      },
+      kDeadline, [&] { return StatusOf("public.big").ShortDebugString(); }));
+}
+
+// proves B084: names that need quoting.
+TEST_F(TableReadingTest, NamesAreExact) {
+  SetUpPostgres();
+  Exec({R"(create schema "We.ird ""S""")",
+        R"(create table "We.ird ""S"""."T.x" ("Col ,;é" text primary key, "a b" int))",
+        R"(insert into "We.ird ""S"""."T.x" values ('it''s \ "1"', 1), ('', 2))"});
+  StartServer(Only("public.marker"));
+  ASSERT_TRUE(AddTable(R"("We.ird ""S""". "T.x")").error_code() ==
+              grpc::StatusCode::INVALID_ARGUMENT);
+  ASSERT_TRUE(AddTable(R"("We.ird ""S"""."T.x")").ok());
+  ASSERT_TRUE(WaitForState(R"("We.ird ""S"""."T.x")", kFollowed));
+  Exec({R"(insert into "We.ird ""S"""."T.x" values ('new', 3))"});
+  ASSERT_TRUE(StartSnapshot(R"("We.ird ""S"""."T.x")").ok());
+  ASSERT_TRUE(WaitForState(R"("We.ird ""S"""."T.x")", kFollowed, "asked for"));
+  CatchUp();
+  EXPECT_EQ(Here(R"(We.ird "S".T.x)"), There(R"("We.ird ""S"""."T.x")"));
+  EXPECT_EQ(Here(R"(We.ird "S".T.x)").size(), 3u);
+}
+
+}  // namespace
+}  // namespace tidemark::testing
