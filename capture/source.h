@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "capture/table_order.h"
 #include "capture/known_rows.h"
+#include "capture/table_order.h"
 #include "proto/encoded_transaction.h"
 #include "proto/position.h"
 #include "tidemark/v1/admin.pb.h"
@@ -67,6 +67,14 @@ using SourceEvent = std::variant<SchemaSeen, TransactionRead, LargePart, LargeCo
 struct CaptureBatch {
   std::vector<SourceEvent> events;
   std::optional<v1::Checkpoint> checkpoint;
+  // With a checkpoint: tables of which something else is to be remembered from now on.
+  std::vector<v1::TableState> table_states;
+  // It holds transactions that Tidemark made, which cannot be read again: they are fsynced before
+  // they are shown.
+  bool made = false;
+  // Tables (schema, table) that a made transaction in it empties, and whose rows all follow: in it
+  // and in later ones.
+  std::vector<std::pair<std::string, std::string>> emptied;
   // With a checkpoint: the point that StopAt named is reached. Every transaction at or before this
   // bound was handed over, none behind it, and nothing follows. The checkpoint may lie before the
   // bound: it is where capture would go on.
@@ -88,14 +96,6 @@ struct StopPoint {
   std::optional<absl::Time> time;
 
   friend bool operator==(const StopPoint&, const StopPoint&) = default;
-  // With a checkpoint: tables of which something else is to be remembered from now on.
-  std::vector<v1::TableState> table_states;
-  // It holds transactions that Tidemark made, which cannot be read again: they are fsynced before
-  // they are shown.
-  bool made = false;
-  // Tables (schema, table) that a made transaction in it empties, and whose rows all follow: in it
-  // and in later ones.
-  std::vector<std::pair<std::string, std::string>> emptied;
 };
 
 // What a source is and promises, for DescribeFeed.
