@@ -4,10 +4,12 @@
 #include <pthread.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "proto/reason.h"
@@ -65,12 +67,23 @@ sigset_t StopSignals() {
   return signals;
 }
 
-// Until SIGTERM or SIGINT. A second one ends the process at once.
+// Who ends a program for another (timeout, npm) signals it and its process group: signals within
+// this time are one request.
+constexpr std::chrono::seconds kSameRequest{1};
+
+// Until SIGTERM or SIGINT. A second request ends the process at once.
 void WaitForStopSignal() {
   const sigset_t signals = StopSignals();
   int received = 0;
   sigwait(&signals, &received);
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  std::thread([signals] {
+    std::this_thread::sleep_for(kSameRequest);
+    const timespec at_once{};
+    while (sigtimedwait(&signals, nullptr, &at_once) > 0) continue;
+    int again = 0;
+    sigwait(&signals, &again);
+    std::_Exit(128 + again);
+  }).detach();
 }
 
 int Serve(const v1::Config& config, const std::string& crash_at) {

@@ -16,7 +16,7 @@ using capture::TableOrder;
 absl::StatusOr<TableOrder> OrderOf(std::string_view field, const std::string& name,
                                    TableOrder::Kind kind) {
   const absl::StatusOr<TablePattern> pattern = TablePattern::Parse(name);
-  if (!pattern.ok()) return InvalidRequest(field, pattern.status().message());
+  if (!pattern.ok()) return InvalidRequest(field, std::string(pattern.status().message()));
   if (!pattern->exact()) {
     return InvalidRequest(field, fmt::format("{} stands for many tables; name one", name));
   }

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <utility>
 
@@ -12,6 +13,10 @@ namespace {
 
 // Ends the waiting thread; nobody else sends it.
 constexpr int kEndSignal = SIGUSR1;
+
+// Who ends a command for another (timeout, npm) signals it and its process group, so that one
+// request arrives twice.
+constexpr std::chrono::seconds kSameRequest{1};
 
 }  // namespace
 
@@ -37,12 +42,16 @@ void Interrupt::OnSignal(std::function<void()> action) {
 }
 
 void Interrupt::Wait() {
+  std::chrono::steady_clock::time_point first;
   while (true) {
     int signal = 0;
     if (sigwait(&signals_, &signal) != 0 || signal == kEndSignal) return;
+    const auto now = std::chrono::steady_clock::now();
     std::lock_guard lock(mutex_);
+    if (signalled_ && now - first < kSameRequest) continue;
     if (signalled_) _exit(128 + signal);
     signalled_ = true;
+    first = now;
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = write(event_, &one, sizeof(one));
     if (action_) action_();

@@ -1,4 +1,5 @@
-// SIGINT and SIGTERM as a request to end in order. A second signal ends the process at once.
+// SIGINT and SIGTERM as a request to end in order. A second request ends the process at
+// once; signals within a second are one request.
 //
 // REQUIRES: made before any other thread, so that all inherit the blocked signals. One per process.
 #pragma once

@@ -139,6 +139,20 @@ TEST_F(CommandTest, TailGoesOnFromItsCursorFileAcrossKills) {
   EXPECT_EQ(ids, "101 102 103 ");
 }
 
+// Who ends a program for another signals it and its process group.
+TEST_F(CommandTest, SignalsThatComeTogetherAreOneRequestToEndInOrder) {
+  auto tail = Launch("tail", {"tail", "main", "--from", "snapshot", "--tables", "public.account",
+                              "--format", "jsonl"});
+  ASSERT_TRUE(tail->WaitForLine("Ann", seconds(30)).ok()) << tail->Diagnostics();
+  tail->Signal(SIGINT);
+  tail->Signal(SIGTERM);
+  EXPECT_EQ(tail->WaitForExit(seconds(30)).value_or(-1), 0) << tail->Diagnostics();
+  tidemark_->process().Signal(SIGINT);
+  tidemark_->process().Signal(SIGTERM);
+  EXPECT_EQ(tidemark_->process().WaitForExit(seconds(30)).value_or(-1), 0)
+      << tidemark_->Diagnostics();
+}
+
 TEST_F(CommandTest, ReadmeCommandFillsAFileThatGrows) {
   ProcessOptions options;
   options.argv = {

@@ -34,7 +34,7 @@ class IdentityChangesTest : public ::testing::Test {
     Exec(tables + "create table other (id int primary key, a int);");
     LiveTidemarkOptions options;
     options.postgres_lines = std::move(postgres_lines);
-    options.feed_lines = std::move(main_lines);
+    options.feed_lines = std::move(feed_lines);
     tidemark_ = std::make_unique<LiveTidemark>(*postgres_, options);
     const absl::Status started = tidemark_->Start();
     ASSERT_TRUE(started.ok()) << started;

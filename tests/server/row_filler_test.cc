@@ -162,7 +162,9 @@ class RowFillerTest : public ::testing::Test {
     if (value.has_null()) return kNull;
     if (value.kind_case() == v1::Value::KIND_NOT_SET) return kAbsent;
     v1::Value whole = value;
-    if (value.has_in_parts()) EXPECT_TRUE(whole.ParseFromString(pieces.at(column)));
+    if (value.has_in_parts()) {
+      EXPECT_TRUE(whole.ParseFromString(pieces.at(column)));
+    }
     const std::string& text = whole.text();
     return text.size() < 100 ? text : fmt::format("{}*{}", text[0], text.size());
   }
@@ -435,7 +437,9 @@ TEST_F(RowFillerTest, TheBytesDoNotDependOnWhereTheRowWasFound) {
       ASSERT_TRUE(fixture.feed().store().Append(next).ok());
       filler.Appended();
       ASSERT_TRUE(fixture.feed().store().Sync().ok());
-      if (fold) ASSERT_TRUE(fixture.feed().store().FoldToHead().ok());
+      if (fold) {
+        ASSERT_TRUE(fixture.feed().store().FoldToHead().ok());
+      }
     }
     std::vector<std::string> bytes;
     auto reader = fixture.feed().store().NewLogReader(At(10));
