@@ -298,7 +298,9 @@ TEST_F(IdentityChangesTest, ColumnListsAndGeneratedColumns) {
   EXPECT_EQ(rows->at("public.g").begin()->second, (Columns{{"id", "1"}, {"a", "6"}, {"c", "x"}}));
   EXPECT_EQ(rows->at("public.cl").begin()->second, (Columns{{"id", "1"}, {"a", "1"}}));
   size_t updates = 0;
-  for (const RecordedTransaction& transaction : SeenTransactions(*recording_).value()) {
+  const auto transactions = SeenTransactions(*recording_);
+  ASSERT_TRUE(transactions.ok()) << transactions.status();
+  for (const RecordedTransaction& transaction : *transactions) {
     for (const RecordedChange& change : transaction.changes) {
       EXPECT_EQ(change.columns.count("secret"), 0u);
       EXPECT_EQ(change.columns.count("b"), 0u);
