@@ -31,6 +31,8 @@ struct DescribedColumn {
   uint32_t type_oid = 0;
   int32_t typmod = -1;
   bool in_identity = false;
+  // As SQL names its type, whatever the search path; from the catalog only, else empty.
+  std::string sql_type = {};
 };
 
 // A Relation message that owns what it says.

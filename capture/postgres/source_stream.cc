@@ -170,7 +170,9 @@ bool PostgresSource::FinishBatch(absl::Time now, CaptureBatch* batch) {
   const Lsn proved = streaming_->proved();
   if (streaming_->finished()) {
     checkpoint_ = proved;
-    batch->checkpoint = CheckpointAt(Position::Of(generation_, proved), v1::SNAPSHOT_PHASE_WHOLE);
+    // What was made there stands behind what was captured.
+    head_ = std::max(head_, Position::Of(generation_, proved));
+    batch->checkpoint = CheckpointAt(head_, v1::SNAPSHOT_PHASE_WHOLE);
     batch->finished = Position::Of(generation_, *streaming_->finished());
     return true;
   }

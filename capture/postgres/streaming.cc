@@ -229,10 +229,9 @@ void Streaming::Touch(const Relation& relation, const RowTuples& tuples) {
   for (const Tuple& row : {tuples.row, tuples.old_row}) {
     if (row.empty()) continue;
     const auto values = encoder_.KeyValues(relation.shape, row, tuples.old_row);
-    absl::StatusOr<std::string> key = values.status();
-    if (values.ok()) {
-      key = known_->EncodeKey(std::vector<std::string_view>(values->begin(), values->end()));
-    }
+    if (!values.ok()) return window_->Spoil();
+    const absl::StatusOr<std::string> key =
+        known_->EncodeKey(std::vector<std::string_view>(values->begin(), values->end()));
     if (!key.ok()) return window_->Spoil();
     window_->Touch(*key);
   }

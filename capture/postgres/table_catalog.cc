@@ -134,7 +134,8 @@ absl::StatusOr<RelationDescription> DescribeTable(Connection* sql, const SourceT
           "SELECT a.attname, a.atttypid, a.atttypmod, c.relreplident,"
           " EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND a.attnum = "
           "ANY((i.indkey::int2[])[0:i.indnkeyatts - 1]) AND CASE c.relreplident WHEN 'd' THEN "
-          "i.indisprimary WHEN 'i' THEN i.indisreplident ELSE false END)"
+          "i.indisprimary WHEN 'i' THEN i.indisreplident ELSE false END),"
+          " format_type(a.atttypid, a.atttypmod)"
           " FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.oid = {} AND "
           "a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum",
           table.oid),
@@ -156,9 +157,9 @@ absl::StatusOr<RelationDescription> DescribeTable(Connection* sql, const SourceT
     const bool sent = table.columns.empty() || std::find(table.columns.begin(), table.columns.end(),
                                                          name) != table.columns.end();
     if (!sent) continue;
-    description.columns.push_back({name, static_cast<uint32_t>(rows->Number(row, 1)),
-                                   Typmod(rows->Text(row, 2)),
-                                   description.replica_identity == 'f' || rows->True(row, 4)});
+    description.columns.push_back(
+        {name, static_cast<uint32_t>(rows->Number(row, 1)), Typmod(rows->Text(row, 2)),
+         description.replica_identity == 'f' || rows->True(row, 4), rows->Text(row, 5)});
   }
   return description;
 }

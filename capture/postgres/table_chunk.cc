@@ -29,9 +29,14 @@ std::string Tuple(const std::vector<std::string>& parts) {
   return parts.size() == 1 ? tuple : "(" + tuple + ")";
 }
 
-std::string KeyLiterals(const std::vector<std::string>& key) {
+// Of the types of the columns: a literal of no type is none of a composite.
+std::string KeyLiterals(const std::vector<std::string>& key, const Relation& relation) {
   std::vector<std::string> literals;
-  for (const std::string& text : key) literals.push_back(QuoteLiteral(text));
+  for (size_t i = 0; i < key.size(); ++i) {
+    const DescribedColumn& column =
+        relation.description.columns.at(relation.shape.key_columns.at(i));
+    literals.push_back(QuoteLiteral(key[i]) + "::" + column.sql_type);
+  }
   return Tuple(literals);
 }
 
@@ -50,10 +55,11 @@ std::string SelectSql(const ChunkOrder& order, const Relation& relation) {
     where += (where.empty() ? " WHERE " : " AND ") + condition;
   };
   if (!order.table.row_filter.empty()) add("(" + order.table.row_filter + ")");
-  if (!order.after_key.empty()) add(key_tuple + " > " + KeyLiterals(order.after_key));
+  if (!order.after_key.empty()) add(key_tuple + " > " + KeyLiterals(order.after_key, relation));
   if (!order.keys.empty()) {
     std::string list;
-    for (const auto& one : order.keys) list += (list.empty() ? "" : ", ") + KeyLiterals(one);
+    for (const auto& one : order.keys)
+      list += (list.empty() ? "" : ", ") + KeyLiterals(one, relation);
     add(fmt::format("{} IN ({})", key_tuple, list));
   }
   std::string by;

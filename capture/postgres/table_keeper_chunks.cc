@@ -58,7 +58,10 @@ void TableKeeper::StartChunk(absl::Time now) {
       not_before_.erase(wait);
     }
     ChunkOrder order{.table = table->second, .rows_max = rows_max_};
-    order.after_key.assign(state.reading().after_key().begin(), state.reading().after_key().end());
+    if (!state.reading().removing()) {
+      order.after_key.assign(state.reading().after_key().begin(),
+                             state.reading().after_key().end());
+    }
     asked_.clear();
     if (state.reading().empties()) order.rows_max = 0;
     if (state.reading().removing()) {

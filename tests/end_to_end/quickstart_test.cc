@@ -124,6 +124,11 @@ TEST_F(QuickstartTest, EveryCommandOfTheReadmeAndTheRunbookRuns) {
   }
   EXPECT_EQ(offline, 3);
   EXPECT_TRUE(Run("stop", "./deploy/quickstart stop", minutes(1)).ok());
+  // Nothing that it started is left. The brackets keep pgrep from finding the shell around it.
+  const std::string programs = "[/]" + quickstart.substr(1) + "/bin/";
+  const auto left = RunCommand(Shell("left", "pgrep -af '^" + programs + "' || true"), seconds(30));
+  ASSERT_TRUE(left.ok()) << left.status();
+  EXPECT_EQ(*left, "");
 }
 
 TEST_F(QuickstartTest, OnTheUsersOwnDatabase) {

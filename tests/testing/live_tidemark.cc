@@ -19,8 +19,8 @@ LiveTidemark::LiveTidemark(const LivePostgres& postgres, LiveTidemarkOptions opt
   for (const std::string& line : options.top_lines) config << line << "\n";
   config << fmt::format(
       "feeds:\n  - name: main\n    postgres:\n      host: 127.0.0.1\n      port: {}\n"
-      "      database: {}\n      user: postgres\n",
-      postgres.port(), options.database);
+      "      database: {}\n      user: {}\n",
+      postgres.port(), options.database, options.user);
   for (const std::string& line : options.postgres_lines) config << "      " << line << "\n";
   for (const std::string& line : options.feed_lines) config << "    " << line << "\n";
   for (const std::string& line : options.more_feeds) config << "  " << line << "\n";

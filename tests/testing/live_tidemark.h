@@ -21,6 +21,7 @@ namespace tidemark::testing {
 
 struct LiveTidemarkOptions {
   std::string database = "postgres";
+  std::string user = "postgres";
   // Lines of YAML below the feed's postgres key, e.g. "tables: ['public.a*']".
   std::vector<std::string> postgres_lines;
   // Lines of YAML below the feed, e.g. "stop_at: now".

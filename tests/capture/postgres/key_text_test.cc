@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "capture/postgres/sql_text.h"
 #include "tests/capture/postgres_fixture.h"
 
 namespace tidemark::capture::postgres {
@@ -32,7 +33,8 @@ TEST_F(KeyTextTest, FindsTheRowThatItCameFrom) {
     for (int i = 1; i < row.schema.columns_size(); ++i) {
       const std::string& column = row.schema.columns(i).name();
       const std::string text = InputText(row.change.after(i));
-      EXPECT_EQ(Value("SELECT id FROM t WHERE " + column + " = $x$" + text + "$x$"),
+      EXPECT_EQ(Value("SELECT id FROM t WHERE " + column + " = " + QuoteLiteral(text) +
+                      "::" + row.schema.columns(i).source_type()),
                 std::to_string(row.change.after(0).integer()))
           << column << " by " << text;
     }
