@@ -45,8 +45,12 @@ absl::StatusOr<std::vector<std::string_view>> ValuesOf(std::string_view image) {
   return values;
 }
 
-absl::StatusOr<bool> SaysTheSame(const RowImage& known, const RowImage& read) {
-  if (known.schema->schema_id() == read.schema->schema_id()) return known.after == read.after;
+absl::StatusOr<std::vector<ColumnDifference>> ColumnsThatDiffer(const RowImage& known,
+                                                                const RowImage& read) {
+  std::vector<ColumnDifference> differing;
+  if (known.schema->schema_id() == read.schema->schema_id() && known.after == read.after) {
+    return differing;
+  }
   const auto known_values = ValuesOf(known.after);
   if (!known_values.ok()) return known_values.status();
   const auto read_values = ValuesOf(read.after);
@@ -56,11 +60,13 @@ absl::StatusOr<bool> SaysTheSame(const RowImage& known, const RowImage& read) {
     by_name[known.schema->columns(static_cast<int>(i)).name()] = (*known_values)[i];
   }
   for (size_t i = 0; i < read_values->size(); ++i) {
-    const auto found = by_name.find(read.schema->columns(static_cast<int>(i)).name());
+    const std::string& name = read.schema->columns(static_cast<int>(i)).name();
+    const auto found = by_name.find(name);
     const std::string_view before = found == by_name.end() ? NullValueBytes() : found->second;
-    if (before != (*read_values)[i]) return false;
+    // An absent value has no bytes.
+    if (before != (*read_values)[i]) differing.push_back({name, before.empty()});
   }
-  return true;
+  return differing;
 }
 
 }  // namespace tidemark::capture

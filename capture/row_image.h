@@ -2,6 +2,7 @@
 // Pure; safe from any thread.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,9 +21,20 @@ struct RowImage {
   std::string_view after;
 };
 
-// Whether `known` says of every column of `read` what `read` says: by name and bytes of the value.
-// A column that `known` does not have counts as NULL there, as it does at a source that adds one; a
-// value that nobody ever told is never the same. A column that only `known` has does not count.
-absl::StatusOr<bool> SaysTheSame(const RowImage& known, const RowImage& read);
+// A column of which two rows do not say the same.
+struct ColumnDifference {
+  std::string name;
+  // Nobody ever told what the known row holds there; else it holds another value.
+  bool absent = false;
+
+  friend bool operator==(const ColumnDifference&, const ColumnDifference&) = default;
+};
+
+// The columns of `read` of which `known` does not say what `read` says: by name and bytes of the
+// value, in the order of `read`. A column that `known` does not have counts as NULL there, as it
+// does at a source that adds one; a value that nobody ever told is never the same. A column that
+// only `known` has does not count.
+absl::StatusOr<std::vector<ColumnDifference>> ColumnsThatDiffer(const RowImage& known,
+                                                                const RowImage& read);
 
 }  // namespace tidemark::capture

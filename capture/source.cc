@@ -16,4 +16,9 @@ absl::Status Source::OrderTable(TableOrder /*order*/) {
                          {{"feature", "tables of a running feed"}});
 }
 
+absl::Status Source::Verify(VerifyOrder /*order*/) {
+  return ErrorWithReason(absl::StatusCode::kUnimplemented, reason::kFeatureUnsupported,
+                         "rows cannot be compared with this source", {{"feature", "verification"}});
+}
+
 }  // namespace tidemark::capture

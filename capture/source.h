@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "capture/known_rows.h"
 #include "capture/table_order.h"
+#include "capture/verification.h"
 #include "proto/encoded_transaction.h"
 #include "proto/position.h"
 #include "tidemark/v1/admin.pb.h"
@@ -150,6 +151,9 @@ class Source {
   // Safe from any thread; returns at once. The order is taken by a later Read. FEATURE_UNSUPPORTED
   // where a source has no such thing, SOURCE_UNREACHABLE while it does not stream.
   virtual absl::Status OrderTable(TableOrder order);
+  // As OrderTable. Compares known rows with the source, beside the stream and chunk by chunk, until
+  // the order's sink wants no more. VERIFICATION_RUNNING while another one is.
+  virtual absl::Status Verify(VerifyOrder order);
 
   // Makes a Read that only waits for the source return soon; disturbs nothing else.
   virtual void Nudge() { Interrupt(); }

@@ -36,6 +36,8 @@ inline constexpr std::string_view kSnapshotUnavailable =
     "SNAPSHOT_UNAVAILABLE";  // FAILED_PRECONDITION
 inline constexpr std::string_view kFeedNotReady =
     "FEED_NOT_READY";  // UNAVAILABLE: initial snapshot not whole yet
+inline constexpr std::string_view kVerificationRunning =
+    "VERIFICATION_RUNNING";  // RESOURCE_EXHAUSTED: one for each feed at a time
 // Cursors, in the order in which they are checked.
 inline constexpr std::string_view kCursorMalformed = "CURSOR_MALFORMED";  // INVALID_ARGUMENT
 inline constexpr std::string_view kCursorVersion =
@@ -67,6 +69,10 @@ inline constexpr std::string_view kIdentityUnusable =
 // Of one table; the others of the feed go on.
 inline constexpr std::string_view kIdentityChanged =
     "IDENTITY_CHANGED";  // its rows are keyed by what no longer is its identity
+inline constexpr std::string_view kRowsNotKept =
+    "ROWS_NOT_KEPT";  // nothing is there that it could be compared with
+inline constexpr std::string_view kTableBusy =
+    "TABLE_BUSY";  // it changes so much that it cannot be compared
 // Configuration.
 inline constexpr std::string_view kConfigInvalid = "CONFIG_INVALID";
 inline constexpr std::string_view kListenFailed = "LISTEN_FAILED";

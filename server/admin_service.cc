@@ -5,6 +5,7 @@
 #include "server/error_status.h"
 #include "server/stop_at_call.h"
 #include "server/table_calls.h"
+#include "server/verify_call.h"
 
 namespace tidemark {
 namespace {
@@ -21,13 +22,6 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context,
   if (answer.ok()) *response = *std::move(answer);
   return Finish(context, ToGrpcStatus(answer.status()));
 }
-
-// A stream that ends before it begins.
-class UnsupportedVerify final : public grpc::ServerWriteReactor<v1::VerifyResponse> {
- public:
-  UnsupportedVerify() { Finish(Unsupported("FeedAdmin.Verify")); }
-  void OnDone() override { delete this; }
-};
 
 }  // namespace
 
@@ -49,9 +43,9 @@ grpc::ServerUnaryReactor* AdminService::ListStreams(grpc::CallbackServerContext*
   return Answer(context, report_.ListStreams(request->feed()), response);
 }
 
-grpc::ServerWriteReactor<v1::VerifyResponse>* AdminService::Verify(grpc::CallbackServerContext*,
-                                                                   const v1::VerifyRequest*) {
-  return new UnsupportedVerify();
+grpc::ServerWriteReactor<v1::VerifyResponse>* AdminService::Verify(
+    grpc::CallbackServerContext* context, const v1::VerifyRequest* request) {
+  return VerifyCall::Start(context, request, feeds_, client_stall_timeout_);
 }
 
 grpc::ServerUnaryReactor* AdminService::AddTable(grpc::CallbackServerContext* context,

@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "absl/time/time.h"
 #include "server/feed.h"
 #include "server/status_report.h"
 #include "tidemark/v1/admin.grpc.pb.h"
@@ -13,8 +14,9 @@ namespace tidemark {
 // server.
 class AdminService final : public v1::FeedAdmin::CallbackService {
  public:
-  AdminService(const FeedDirectory& feeds, const StatusReport& report)
-      : feeds_(feeds), report_(report) {}
+  AdminService(const FeedDirectory& feeds, const StatusReport& report,
+               absl::Duration client_stall_timeout)
+      : feeds_(feeds), report_(report), client_stall_timeout_(client_stall_timeout) {}
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
@@ -52,6 +54,7 @@ class AdminService final : public v1::FeedAdmin::CallbackService {
  private:
   const FeedDirectory& feeds_;
   const StatusReport& report_;
+  const absl::Duration client_stall_timeout_;
 };
 
 }  // namespace tidemark

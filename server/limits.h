@@ -67,6 +67,9 @@ inline constexpr int64_t read_wait_max_ms = 60'000;
 // A bounded page that says nothing of waiting waits this long for its bound to be known and proved.
 inline constexpr int64_t read_bound_wait_ms = 1'000;
 
+// Findings of a verification that wait for its client.
+inline constexpr size_t verify_findings_max = 4'000;
+
 // Ingest. An idle Read returns after this, so that the loop looks at its stop flag and at the
 // source's progress.
 inline constexpr int64_t read_wait_idle_max_ms = 1'000;

@@ -114,8 +114,9 @@ absl::StatusOr<LogPage> LogPager::Next(size_t bytes_target) {
   LogPage page;
   heads_bytes_ = 0;
   size_t read_bytes = 0;
+  uint64_t changes = 0;
   store::StoredRun run;
-  while (heads_bytes_ + page.batch.size() < bytes_target &&
+  while (changes < options_.changes_max && heads_bytes_ + page.batch.size() < bytes_target &&
          read_bytes < limits::delivery_slice_bytes_max) {
     auto found = Read(&run);
     if (!found.ok()) return found.status();
@@ -146,6 +147,7 @@ absl::StatusOr<LogPage> LogPager::Next(size_t bytes_target) {
       ClosePart(run, &page, true);
       upto_ = run.position;
       inside_.reset();
+      changes += filter_.passes_everything() ? run.record->changes() : delivered_;
     } else {
       inside_ = InsidePosition{run.position, run.first_sequence, run.part};
       if (full) ClosePart(run, &page, false);

@@ -65,6 +65,8 @@ class LogPager {
     std::optional<Position> until;
     // Nor is the first one that was committed later than this, and what comes behind it.
     int64_t commit_time_us_max = std::numeric_limits<int64_t>::max();
+    // A page ends behind the transaction with which it holds so many changes.
+    uint64_t changes_max = std::numeric_limits<uint64_t>::max();
     // A transaction is cut into parts of this size, if it is larger.
     size_t part_bytes = limits::message_bytes_target;
     // The page is cut wherever the schema of a wanted table changes.

@@ -145,6 +145,7 @@ absl::StatusOr<bool> ReadCall::ReadOn(absl::Time now) {
     options.commit_time_us_max = commit_time_us_max_;
     options.cursor_of = [this](const Position& position) { return feed_->Cursor(position); };
     options.until = until_;
+    if (request_.changes_max() > 0) options.changes_max = request_.changes_max();
     LogPager pager(feed_->store(), filter_, after_, std::move(options));
     if (inside_) {
       auto found = pager.SkipInto(*inside_);

@@ -109,9 +109,10 @@ absl::Status Server::Serve() {
   delivery_ = std::make_unique<DeliveryPool>(limits::delivery_threads);
   status_ = std::make_unique<StatusReport>(*feeds_, streams_, *store_, config_.store().path(),
                                            kServerVersion, absl::Now());
-  admin_service_ = std::make_unique<AdminService>(*feeds_, *status_);
-  feed_service_ = std::make_unique<FeedService>(*feeds_, streams_, *delivery_, kServerVersion,
-                                                FromDuration(config_.client_stall_timeout()));
+  const absl::Duration stall_timeout = FromDuration(config_.client_stall_timeout());
+  admin_service_ = std::make_unique<AdminService>(*feeds_, *status_, stall_timeout);
+  feed_service_ =
+      std::make_unique<FeedService>(*feeds_, streams_, *delivery_, kServerVersion, stall_timeout);
 
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();

@@ -60,6 +60,7 @@ class PostgresSource final : public Source {
   void UseKnownRows(KnownRows* known) override { known_rows_ = known; }
   void Remember(std::vector<v1::TableState> states) override;
   absl::Status OrderTable(TableOrder order) override;
+  absl::Status Verify(VerifyOrder order) override;
   void Interrupt() override { interruption_.Raise(); }
   void FillStatus(v1::FeedStatus* status) const override;
   SourceDescription Describe() const override;

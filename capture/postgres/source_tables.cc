@@ -23,6 +23,12 @@ absl::Status PostgresSource::OrderTable(TableOrder order) {
   return put;
 }
 
+absl::Status PostgresSource::Verify(VerifyOrder order) {
+  absl::Status put = desk_.PutVerify(std::move(order));
+  if (put.ok()) nudge_.Raise();
+  return put;
+}
+
 absl::Status PostgresSource::LookBeforeSnapshot(Connection* catalog, absl::Time deadline) {
   absl::StatusOr<CatalogSighting> sighting =
       LookAtTables(catalog, publication_name_, tables_, deadline);

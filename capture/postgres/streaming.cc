@@ -193,10 +193,10 @@ absl::Status Streaming::OnRelation(const RelationMessage& message,
   absl::StatusOr<const Relation*> relation = relations_.Put(message, *catalog);
   if (!relation.ok()) return relation.status();
   const bool same_name =
-      message.schema_name == watched_schema_ && message.table_name == watched_table_;
-  if (watched_ != 0 && message.oid == watched_) watched_announced_ = true;
+      message.schema_name == watched_.schema && message.table_name == watched_.table;
+  if (watched_.oid != 0 && message.oid == watched_.oid) watched_announced_ = true;
   // Another table took its name.
-  if (watched_ != 0 && message.oid != watched_ && same_name) window_->Spoil();
+  if (watched_.oid != 0 && message.oid != watched_.oid && same_name) window_->Spoil();
   Announce(**relation, before, events);
   return absl::OkStatus();
 }
@@ -204,25 +204,24 @@ absl::Status Streaming::OnRelation(const RelationMessage& message,
 void Streaming::Observe(ChunkWindow* window, const KnownRows* known) {
   window_ = window;
   known_ = known;
-  watched_ = 0;
+  watched_ = {};
 }
 
-void Streaming::Watch(uint32_t oid, std::string_view schema, std::string_view table) {
-  watched_ = oid;
-  watched_schema_ = schema;
-  watched_table_ = table;
+void Streaming::Watch(Watched watched) {
+  watched_ = std::move(watched);
   watched_announced_ = false;
 }
 
 bool Streaming::AgreesWith(const Relation& relation) const {
   if (!watched_announced_) return true;
-  const Relation* streamed = relations_.Find(watched_);
+  const Relation* streamed = relations_.Find(watched_.oid);
   return streamed != nullptr && streamed->schema.schema_id() == relation.schema.schema_id();
 }
 
 void Streaming::Touch(const Relation& relation, const RowTuples& tuples) {
   // What it leaves out may not be known rightly before the table was read.
-  if (std::any_of(tuples.row.begin(), tuples.row.end(),
+  if (!watched_.rows_known &&
+      std::any_of(tuples.row.begin(), tuples.row.end(),
                   [](const auto& column) { return column.kind == ColumnKind::kUnchanged; })) {
     return window_->Spoil();
   }
@@ -265,7 +264,7 @@ absl::Status Streaming::OnRow(uint32_t oid, const RowTuples& tuples,
                               std::vector<SourceEvent>* events) {
   absl::StatusOr<const Relation*> relation = Known(oid);
   if (!relation.ok()) return relation.status();
-  if (oid == watched_) Touch(**relation, tuples);
+  if (oid == watched_.oid) Touch(**relation, tuples);
   if (!(*relation)->captured) {
     builder_.SkipChanges(skipped((*relation)->shape));
     return absl::OkStatus();
@@ -302,7 +301,7 @@ absl::Status Streaming::OnTruncate(const TruncateMessage& truncate) {
   for (uint32_t oid : truncate.relations) {
     absl::StatusOr<const Relation*> relation = Known(oid);
     if (!relation.ok()) return relation.status();
-    if (oid == watched_) window_->Spoil();
+    if (oid == watched_.oid) window_->Spoil();
     if ((*relation)->captured) {
       encoder_.AddTruncate((*relation)->shape, &builder_);
     } else {

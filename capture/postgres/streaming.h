@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -37,10 +38,18 @@ class Streaming {
   Streaming(uint32_t generation, Lsn start, const TableSelection* selection, GapPolicyOf gaps,
             CatalogProvider catalog);
 
+  // A table that is read beside the stream; none with OID 0.
+  struct Watched {
+    uint32_t oid = 0;
+    std::string schema;
+    std::string table;
+    // Its rows are known rightly, also where a change leaves values out.
+    bool rows_known = false;
+  };
   // What is streamed beside the reading of a table is told to `window`, and row by row for the
-  // table that Watch names (0: none). Null: to nobody.
+  // table that Watch names. Null: to nobody.
   void Observe(ChunkWindow* window, const KnownRows* known);
-  void Watch(uint32_t oid, std::string_view schema, std::string_view table);
+  void Watch(Watched watched);
   // The stream said nothing of the watched table that would not fit `relation`.
   bool AgreesWith(const Relation& relation) const;
   // The tables of the feed changed. Between two transactions.
@@ -111,8 +120,7 @@ class Streaming {
   TransactionBuilder builder_;
   ChunkWindow* window_ = nullptr;
   const KnownRows* known_ = nullptr;
-  uint32_t watched_ = 0;
-  std::string watched_schema_, watched_table_;
+  Watched watched_;
   bool watched_announced_ = false;  // since Watch
   bool selection_changed_ = false;
   uint32_t last_oid_ = 0;  // rows of one table come together

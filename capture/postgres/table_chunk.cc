@@ -64,7 +64,8 @@ std::string SelectSql(const ChunkOrder& order, const Relation& relation) {
   }
   std::string by;
   for (const std::string& column : key) by += (by.empty() ? "" : ", ") + column;
-  const std::string columns = order.keys.empty() ? ColumnList(relation.shape.column_names) : by;
+  const bool whole = order.keys.empty() || order.whole_rows;
+  const std::string columns = whole ? ColumnList(relation.shape.column_names) : by;
   const size_t limit = order.keys.empty() ? order.rows_max : order.keys.size();
   // ONLY: children of plain inheritance are tables of their own in a publication.
   return fmt::format("COPY (SELECT {} FROM {}{}{} ORDER BY {} LIMIT {}) TO STDOUT", columns,

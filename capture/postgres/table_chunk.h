@@ -30,8 +30,9 @@ struct ChunkOrder {
   std::vector<std::string> after_key;
   // 0: only what the table looks like.
   size_t rows_max = kChunkRowsMax;
-  // Not empty: of the rows with these keys, the key columns only.
+  // Not empty: the rows with these keys; of them the key columns only, unless whole_rows.
   std::vector<std::vector<std::string>> keys;
+  bool whole_rows = false;
 };
 
 struct TableChunk {

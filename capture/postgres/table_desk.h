@@ -3,12 +3,15 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "capture/table_order.h"
+#include "capture/verification.h"
 #include "tidemark/v1/admin.pb.h"
 
 namespace tidemark::capture::postgres {
@@ -21,6 +24,9 @@ class TableDesk {
   // SOURCE_UNREACHABLE while nothing is streamed: an order is kept in memory until it is taken.
   absl::Status Put(TableOrder order);
   std::deque<TableOrder> Take();
+  // As Put; VERIFICATION_RUNNING while the one before is wanted.
+  absl::Status PutVerify(VerifyOrder order);
+  std::optional<VerifyOrder> TakeVerify();
 
   void SetStreaming(bool streaming);
   void SetStatuses(std::vector<v1::TableStatus> statuses);
@@ -31,6 +37,8 @@ class TableDesk {
   std::deque<TableOrder> orders_;
   std::vector<v1::TableStatus> statuses_;
   bool streaming_ = false;
+  std::optional<VerifyOrder> verify_;
+  std::weak_ptr<VerificationSink> verifying_;
 };
 
 }  // namespace tidemark::capture::postgres

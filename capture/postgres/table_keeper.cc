@@ -66,7 +66,10 @@ absl::StatusOr<bool> Publish(Connection* sql, const std::string& publication,
 }  // namespace
 
 TableKeeper::TableKeeper(const Lent& lent, Target target, std::function<void()> wake)
-    : lent_(lent), session_(std::make_unique<SideSession>(std::move(target), std::move(wake))) {
+    : lent_(lent),
+      session_(std::make_unique<SideSession>(std::move(target), std::move(wake))),
+      comparison_(lent.known, &window_),
+      verifier_({lent.known, &comparison_, lent.selection, lent.states, &tables_}) {
   lent_.streaming->Observe(&window_, lent_.known);
   lent_.desk->SetStreaming(true);
 }
@@ -90,7 +93,8 @@ absl::Status TableKeeper::Step(const Position& head, absl::Time now, CaptureBatc
   Collect(now);
   const bool quiet = !lent_.streaming->in_transaction();
   if (read_ && quiet && lent_.streaming->proved() >= read_->fence) {
-    if (absl::Status status = Emit(head, now, batch, made); !status.ok()) return status;
+    const absl::Status status = chunk_verifies_ ? Verify(head, now) : Emit(head, now, batch, made);
+    if (!status.ok()) return status;
   }
   Start(quiet, now);
   for (const Name& name : dirty_) batch->table_states.push_back(lent_.states->at(name));
@@ -121,7 +125,7 @@ bool TableKeeper::Ready(Lsn proved, absl::Time now) const {
 
 absl::Time TableKeeper::next_due() const {
   if (look_.valid() || publish_.valid() || chunk_.valid() || read_) return absl::InfiniteFuture();
-  absl::Time due = look_due_;
+  absl::Time due = std::min(look_due_, verifier_.next_due());
   for (const auto& [name, time] : not_before_) due = std::min(due, time);
   return due;
 }
@@ -198,8 +202,11 @@ void TableKeeper::Collect(absl::Time now) {
 }
 
 void TableKeeper::ChunkFailed(const absl::Status& status, absl::Time now) {
-  window_.Close();
-  lent_.streaming->Watch(0, "", "");
+  Unwatch();
+  if (chunk_verifies_) {
+    if (absl::IsAborted(status)) look_due_ = now;
+    return verifier_.Failed(status, now);
+  }
   v1::TableState& state = StateOf(chunk_of_);
   if (absl::IsAborted(status)) {
     look_due_ = now;
@@ -232,6 +239,7 @@ void TableKeeper::ApplySighting(const CatalogSighting& sighting, absl::Time now)
   // The first look at a feed whose snapshot was taken before tables had states.
   const bool baseline = std::none_of(lent_.states->begin(), lent_.states->end(),
                                      [](const auto& entry) { return entry.second.has_postgres(); });
+  looked_ = true;
   tables_.clear();
   to_publish_.clear();
   for (const TableSighting& seen : sighting.tables) {
@@ -371,6 +379,7 @@ void TableKeeper::Start(bool quiet, absl::Time now) {
   }
   if (quiet) StartChunk(now);
   std::erase_if(not_before_, [now](const auto& entry) { return entry.second <= now; });
+  verifier_.Passed(now);
 }
 
 std::vector<TablePattern> TableKeeper::EmptyingPatterns() const {

@@ -1,6 +1,7 @@
 // Keeps the tables of a running feed whole where the stream alone does not: reads a table that was
 // added, reads again one whose rows moved without a message, gives tables to the publication, and
-// puts a table of which that cannot be known into a named error state, while the others flow.
+// puts a table of which that cannot be known into a named error state, while the others flow. Also
+// reads what a verification compares.
 //
 // A table is read in chunks beside the stream (ReadChunk, ChunkWindow). What a chunk tells goes
 // into a transaction that Tidemark makes, behind the place in the stream at which everything that
@@ -23,7 +24,9 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "capture/known_rows.h"
+#include "capture/postgres/chunk_comparison.h"
 #include "capture/postgres/chunk_window.h"
+#include "capture/postgres/known_keys.h"
 #include "capture/postgres/row_encoder.h"
 #include "capture/postgres/side_session.h"
 #include "capture/postgres/streaming.h"
@@ -31,6 +34,7 @@
 #include "capture/postgres/table_desk.h"
 #include "capture/postgres/table_selection.h"
 #include "capture/postgres/table_sighting.h"
+#include "capture/postgres/table_verifier.h"
 #include "capture/source.h"
 #include "capture/transaction_builder.h"
 #include "tidemark/v1/admin.pb.h"
@@ -40,14 +44,9 @@ namespace tidemark::capture::postgres {
 
 // How long a movement without a message stays unknown at most, beyond the time of one look.
 inline constexpr absl::Duration kLookPeriod = absl::Seconds(5);
-inline constexpr absl::Duration kTableRetryPeriod = absl::Seconds(1);
-inline constexpr absl::Duration kChunkRetryPeriod = absl::Milliseconds(20);
 // A table with an error that needs a person is tried again, in case somebody saw to it.
 inline constexpr absl::Duration kTableErrorRetryPeriod = absl::Seconds(30);
 inline constexpr absl::Duration kChunkTimeout = absl::Seconds(60);
-// Keys of known rows that are held at a time, and asked for in one chunk.
-inline constexpr size_t kKnownKeysMax = 5000;
-inline constexpr size_t kKeysAskedMax = 500;
 
 // One per connection. Thread rule: one thread at a time. What is lent outlives it.
 class TableKeeper {
@@ -81,12 +80,6 @@ class TableKeeper {
   absl::Time next_due() const;
 
  private:
-  struct KnownKey {
-    std::string key;
-    std::vector<std::string> texts;
-    std::string image;  // as ChangeImages::key
-  };
-
   void TakeOrders(absl::Time now);
   void Order(const TableOrder& order);
   void Collect(absl::Time now);
@@ -99,20 +92,24 @@ class TableKeeper {
   void ChunkFailed(const absl::Status& status, absl::Time now);
   void Start(bool quiet, absl::Time now);
   void StartChunk(absl::Time now);
+  void StartVerifyingChunk(absl::Time now);
+  void ReadBeside(ChunkOrder order, bool verifies);
+  void Unwatch();
   // Removed tables that are still to be emptied.
   std::vector<TablePattern> EmptyingPatterns() const;
-  absl::Status LoadKnownKeys(const v1::TableState& state);
+  absl::Status RefillKnownKeys(const v1::TableState& state);
   v1::TableSchema SchemaOfReading(const v1::TableState& state) const;
 
   absl::Status Emit(const Position& head, absl::Time now, CaptureBatch* batch,
                     std::optional<Position>* made);
-  bool ChunkHolds(const v1::TableState& state, absl::Time now);
+  absl::Status Verify(const Position& head, absl::Time now);
+  bool ChunkHolds();
+  bool ReadingHolds(const v1::TableState& state, absl::Time now);
   void WaitFor(const std::string& what);
   absl::Status AddReadRows(v1::TableState* state);
-  absl::Status AddRow(const v1::TableState& state, const std::string& line);
+  void AddRow(bool fresh, const ComparedRow& row);
   absl::Status AddRemovals(v1::TableState* state);
   void Finish(v1::TableState* state, absl::Time now);
-  absl::StatusOr<std::string> KeyOf(const RowShape& shape, std::string_view after) const;
 
   void Touch(const Name& name) { dirty_.insert(name); }
   v1::TableState& StateOf(const Name& name);
@@ -124,6 +121,7 @@ class TableKeeper {
 
   // Tables as last looked at.
   std::map<Name, SourceTable> tables_;
+  bool looked_ = false;
   std::set<Name> dirty_;
   bool report_due_ = true;
   absl::Time look_due_ = absl::InfinitePast();
@@ -134,6 +132,7 @@ class TableKeeper {
   std::future<absl::StatusOr<bool>> publish_;
   std::future<absl::StatusOr<TableChunk>> chunk_;
   Name chunk_of_;
+  bool chunk_verifies_ = false;
   std::optional<TableChunk> read_;  // waits for its fence
 
   std::map<Name, absl::Time> not_before_;
@@ -145,9 +144,10 @@ class TableKeeper {
   std::vector<KnownKey> asked_;
   std::map<Name, v1::TableSchema> schemas_;
 
+  ChunkComparison comparison_;
+  TableVerifier verifier_;
   RowEncoder encoder_;
   TransactionBuilder builder_;
-  std::string after_;
 };
 
 }  // namespace tidemark::capture::postgres

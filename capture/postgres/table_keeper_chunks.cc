@@ -3,50 +3,11 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/time/clock.h"
-#include "capture/postgres/copy_text.h"
-#include "capture/postgres/key_text.h"
 #include "capture/postgres/table_keeper.h"
-#include "capture/row_image.h"
-#include "capture/value_writer.h"
 #include "proto/reason.h"
 
 namespace tidemark::capture::postgres {
-namespace {
-
-// A field of an image around a serialized Value.
-void AppendValue(ValueTag tag, std::string_view value, std::string* image) {
-  image->push_back(static_cast<char>(tag));
-  AppendVarint(value.size(), image);
-  image->append(value);
-}
-
-std::vector<std::string> KeyTexts(const RowShape& shape, const std::string& line) {
-  std::string scratch;
-  std::vector<std::optional<std::string_view>> columns;
-  std::vector<std::string> texts;
-  if (!SplitCopyLine(line, &scratch, &columns)) return texts;
-  for (const uint32_t column : shape.key_columns) {
-    texts.emplace_back(columns.at(column).value_or(std::string_view()));
-  }
-  return texts;
-}
-
-// The key columns alone, as a row of their own.
-RowShape KeyShape(const RowShape& shape) {
-  RowShape key;
-  key.schema_id = shape.schema_id;
-  key.table_name = shape.table_name;
-  for (const uint32_t column : shape.key_columns) {
-    key.key_columns.push_back(static_cast<uint32_t>(key.types.size()));
-    key.types.push_back(shape.types[column]);
-    key.column_names.push_back(shape.column_names[column]);
-  }
-  return key;
-}
-
-}  // namespace
 
 void TableKeeper::StartChunk(absl::Time now) {
   for (auto& [name, state] : *lent_.states) {
@@ -68,7 +29,7 @@ void TableKeeper::StartChunk(absl::Time now) {
       if (schemas_.count(name) == 0) {
         order.rows_max = 0;
       } else {
-        if (const absl::Status loaded = LoadKnownKeys(state); !loaded.ok()) {
+        if (const absl::Status loaded = RefillKnownKeys(state); !loaded.ok()) {
           failure_ = loaded;
           return;
         }
@@ -83,62 +44,76 @@ void TableKeeper::StartChunk(absl::Time now) {
         }
       }
     }
-    chunk_of_ = name;
-    window_.Open();
-    lent_.streaming->Watch(table->second.oid, name.first, name.second);
-    chunk_ = session_->Run<TableChunk>([order = std::move(order)](Connection* sql) {
-      return ReadChunk(sql, order, absl::Now() + kChunkTimeout);
-    });
-    return;
+    return ReadBeside(std::move(order), /*verifies=*/false);
+  }
+  StartVerifyingChunk(now);
+}
+
+// The readings come first.
+void TableKeeper::StartVerifyingChunk(absl::Time now) {
+  if (!looked_) return;
+  if (!verifier_.active()) {
+    std::optional<VerifyOrder> order = lent_.desk->TakeVerify();
+    if (order) verifier_.Begin(*std::move(order));
+  }
+  absl::StatusOr<std::optional<ChunkOrder>> next = verifier_.Next(rows_max_, now);
+  if (!next.ok()) {
+    failure_ = next.status();
+  } else if (*next) {
+    ReadBeside(**std::move(next), /*verifies=*/true);
   }
 }
 
+void TableKeeper::ReadBeside(ChunkOrder order, bool verifies) {
+  chunk_of_ = {order.table.schema, order.table.table};
+  chunk_verifies_ = verifies;
+  window_.Open();
+  lent_.streaming->Watch({.oid = order.table.oid,
+                          .schema = order.table.schema,
+                          .table = order.table.table,
+                          .rows_known = verifies});
+  chunk_ = session_->Run<TableChunk>([order = std::move(order)](Connection* sql) {
+    return ReadChunk(sql, order, absl::Now() + kChunkTimeout);
+  });
+}
+
+// What the stream does from here on says nothing of a chunk any more.
+void TableKeeper::Unwatch() {
+  window_.Close();
+  lent_.streaming->Watch({});
+}
+
 // The next keys that are known of a table, behind those that were asked for.
-absl::Status TableKeeper::LoadKnownKeys(const v1::TableState& state) {
+absl::Status TableKeeper::RefillKnownKeys(const v1::TableState& state) {
   const Name name(state.schema_name(), state.table_name());
   if (known_keys_of_ != name) {
     known_keys_.clear();
     known_keys_of_ = name;
   }
   if (!known_keys_.empty()) return absl::OkStatus();
-  const v1::TableSchema& table = schemas_.at(name);
-  auto scan = lent_.known->Scan(table, state.reading().removing_from());
-  if (!scan.ok()) return scan.status();
-  KnownRow row;
-  while (known_keys_.size() < kKnownKeysMax) {
-    auto more = (*scan)->Next(&row);
-    if (!more.ok()) return more.status();
-    if (!*more) break;
-    auto schema = lent_.known->Schema(row.schema_id);
-    if (!schema.ok()) return schema.status();
-    auto values = ValuesOf(row.after);
-    if (!values.ok()) return values.status();
-    KnownKey known{.key = row.key};
-    for (const uint32_t column : schema->key_columns()) {
-      v1::Value value;
-      const std::string_view bytes = values->at(column);
-      if (!value.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-        return absl::DataLossError("a key of a stored row is unreadable");
-      }
-      known.texts.push_back(InputText(value));
-      AppendValue(ValueTag::kKey, bytes, &known.image);
-    }
-    known_keys_.push_back(std::move(known));
-  }
+  auto keys = LoadKnownKeys(*lent_.known, schemas_.at(name), state.reading().removing_from());
+  if (!keys.ok()) return keys.status();
+  known_keys_ = *std::move(keys);
   return absl::OkStatus();
 }
 
 // ---- A chunk whose fence was passed.
 
-bool TableKeeper::ChunkHolds(const v1::TableState& state, absl::Time now) {
+bool TableKeeper::ChunkHolds() {
   if (!window_.Holds(read_->snapshot)) {
     // The fewer rows are asked for, the shorter the time in which they must be left alone.
     rows_max_ = std::max(rows_max_ / 2, kChunkRowsMin);
-    not_before_[chunk_of_] = now + kChunkRetryPeriod;
     return false;
   }
   rows_max_ = std::min(rows_max_ * 2, kChunkRowsMax);
-  if (!lent_.streaming->AgreesWith(read_->relation)) return false;
+  return lent_.streaming->AgreesWith(read_->relation);
+}
+
+bool TableKeeper::ReadingHolds(const v1::TableState& state, absl::Time now) {
+  if (!ChunkHolds()) {
+    not_before_[chunk_of_] = now + kChunkRetryPeriod;
+    return false;
+  }
   if (read_->snapshot.xmin() < state.reading().barrier_xid()) {
     // A writer that began before the table was published may still write rows that are never sent.
     not_before_[chunk_of_] = now + kTableRetryPeriod;
@@ -162,7 +137,7 @@ void TableKeeper::WaitFor(const std::string& what) {
 absl::Status TableKeeper::Emit(const Position& head, absl::Time now, CaptureBatch* batch,
                                std::optional<Position>* made) {
   v1::TableState& state = StateOf(chunk_of_);
-  const bool holds = state.has_reading() && ChunkHolds(state, now);
+  const bool holds = state.has_reading() && ReadingHolds(state, now);
   const bool emptying = holds && state.reading().empties();
   absl::Status status;
   if (holds) {
@@ -177,8 +152,7 @@ absl::Status TableKeeper::Emit(const Position& head, absl::Time now, CaptureBatc
       known_keys_.push_front(std::move(*key));
     }
   }
-  window_.Close();
-  lent_.streaming->Watch(0, "", "");
+  Unwatch();
   const v1::TableSchema schema = read_->relation.schema;
   read_.reset();
   if (ReasonOf(status) == reason::kSourceProtocol) {
@@ -204,6 +178,19 @@ absl::Status TableKeeper::Emit(const Position& head, absl::Time now, CaptureBatc
   return absl::OkStatus();
 }
 
+absl::Status TableKeeper::Verify(const Position& head, absl::Time now) {
+  absl::Status status;
+  if (ChunkHolds()) {
+    const Position proved = Position::Of(head.generation(), lent_.streaming->proved());
+    status = verifier_.Compare(*read_, std::max(head, proved), now);
+  } else {
+    verifier_.ReadAgain(now);
+  }
+  Unwatch();
+  read_.reset();
+  return status;
+}
+
 absl::Status TableKeeper::AddReadRows(v1::TableState* state) {
   v1::TableReading* reading = state->mutable_reading();
   const RowShape& shape = read_->relation.shape;
@@ -220,13 +207,13 @@ absl::Status TableKeeper::AddReadRows(v1::TableState* state) {
     reading->set_empties(true);
     return absl::OkStatus();
   }
-  for (const std::string& line : read_->lines) {
-    if (absl::Status status = AddRow(*state, line); !status.ok()) return status;
-  }
+  const absl::Status compared = comparison_.Rows(
+      *read_, [this, fresh = reading->fresh()](const ComparedRow& row) { AddRow(fresh, row); });
+  if (!compared.ok()) return compared;
   reading->set_rows_read(reading->rows_read() + read_->lines.size());
   if (!read_->lines.empty()) {
     reading->clear_after_key();
-    for (std::string& text : KeyTexts(shape, read_->lines.back())) {
+    for (std::string& text : KeyTextsOf(shape, read_->lines.back())) {
       reading->add_after_key(std::move(text));
     }
   }
@@ -237,58 +224,22 @@ absl::Status TableKeeper::AddReadRows(v1::TableState* state) {
   return absl::OkStatus();
 }
 
-absl::Status TableKeeper::AddRow(const v1::TableState& state, const std::string& line) {
-  const Relation& relation = read_->relation;
-  absl::Status encoded = encoder_.EncodeCopyLine(relation.shape, line, &after_);
-  if (!encoded.ok()) return encoded;
-  const absl::StatusOr<std::string> key = KeyOf(relation.shape, after_);
-  if (!key.ok()) return key.status();
-  if (window_.Touched(*key)) return absl::OkStatus();
-  const absl::StatusOr<std::optional<KnownRow>> known = lent_.known->Find(relation.schema, *key);
-  if (!known.ok()) return known.status();
-  v1::Op op = v1::OP_INSERT;
-  if (*known) {
-    const auto schema = lent_.known->Schema((*known)->schema_id);
-    if (!schema.ok()) return schema.status();
-    const auto same = SaysTheSame({&*schema, (*known)->after}, {&relation.schema, after_});
-    if (!same.ok()) return same.status();
-    if (*same) return absl::OkStatus();
-    op = v1::OP_UPDATE;
-  }
-  if (state.reading().fresh()) op = v1::OP_READ;
-  builder_.AddChange(op, relation.shape.schema_id, {.after = after_});
-  return absl::OkStatus();
+void TableKeeper::AddRow(bool fresh, const ComparedRow& row) {
+  if (row.verdict != RowVerdict::kMissing && row.verdict != RowVerdict::kDifferent) return;
+  v1::Op op = row.verdict == RowVerdict::kMissing ? v1::OP_INSERT : v1::OP_UPDATE;
+  if (fresh) op = v1::OP_READ;
+  builder_.AddChange(op, read_->relation.shape.schema_id, {.after = row.after});
 }
 
 absl::Status TableKeeper::AddRemovals(v1::TableState* state) {
-  const RowShape shape = KeyShape(read_->relation.shape);
-  absl::flat_hash_set<std::string> there;
-  for (const std::string& line : read_->lines) {
-    absl::Status encoded = encoder_.EncodeCopyLine(shape, line, &after_);
-    if (!encoded.ok()) return encoded;
-    absl::StatusOr<std::string> key = KeyOf(shape, after_);
-    if (!key.ok()) return key.status();
-    there.insert(*std::move(key));
-  }
-  for (const KnownKey& asked : asked_) {
-    if (there.contains(asked.key) || window_.Touched(asked.key)) continue;
-    const auto known = lent_.known->Find(read_->relation.schema, asked.key);
-    if (!known.ok()) return known.status();
-    if (!*known) continue;
-    builder_.AddChange(v1::OP_DELETE, shape.schema_id, {.key = asked.image});
-  }
-  // The smallest key behind the last one.
-  state->mutable_reading()->set_removing_from(asked_.back().key + '\0');
+  const absl::Status compared =
+      comparison_.Keys(*read_, asked_, [this](const KnownKey& asked, RowVerdict verdict) {
+        if (verdict != RowVerdict::kExtra) return;
+        builder_.AddChange(v1::OP_DELETE, read_->relation.shape.schema_id, {.key = asked.image});
+      });
+  if (!compared.ok()) return compared;
+  state->mutable_reading()->set_removing_from(KeyBehind(asked_.back().key));
   return absl::OkStatus();
-}
-
-absl::StatusOr<std::string> TableKeeper::KeyOf(const RowShape& shape,
-                                               std::string_view after) const {
-  const auto values = ValuesOf(after);
-  if (!values.ok()) return values.status();
-  std::vector<std::string_view> key;
-  for (const uint32_t column : shape.key_columns) key.push_back(values->at(column));
-  return lent_.known->EncodeKey(key);
 }
 
 void TableKeeper::Finish(v1::TableState* state, absl::Time now) {

@@ -30,6 +30,7 @@ const Advice* AdviceFor(const std::string& reason) {
       {own::kCursorFileIo, {kCursorFile, {}}},
       {server::kFeedUnknown, {kFailed, "list the feeds with: tidemark status"}},
       {server::kTableUnknown, {kFailed, "list the tables with: tidemark describe FEED"}},
+      {server::kVerificationRunning, {kFailed, "wait until it has ended"}},
       {server::kFeedNotReady,
        {kFailed, "wait until the initial snapshot is whole; tidemark status shows how far it is"}},
       {server::kSnapshotUnavailable, {kFailed, "start with --from earliest or --from latest"}},

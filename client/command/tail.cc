@@ -52,6 +52,7 @@ struct Options {
   bool with_cursor = false;
   std::string cursor_file;
   std::optional<uint64_t> max_transactions;
+  std::optional<uint64_t> max_changes;
   bool until_idle = false;
   bool no_retry = false;
   std::string label = "tidemark tail";
@@ -98,7 +99,7 @@ int Tail(const client::ChannelOptions& server, const Options& options) {
   if (!channel.ok()) return Report(channel.status(), where);
   Output output(STDOUT_FILENO, interrupt.fd());
   TailPrinter printer({kFormats.at(options.format), options.with_cursor, options.max_transactions,
-                       options.until_idle, where},
+                       options.max_changes, options.until_idle, where},
                       output, cursors);
   client::FeedClient feed(*channel, client_options);
   interrupt.OnSignal([&feed] { feed.Stop(); });
@@ -136,6 +137,10 @@ void AddTail(CLI::App& app, const client::ChannelOptions& server, int* exit_code
                    "Go on from the cursor in this file, and keep it behind what is printed");
   tail->add_option("--max-transactions", options->max_transactions,
                    "End after so many transactions; 0 prints the snapshot only");
+  tail->add_option("--max-changes", options->max_changes,
+                   "End behind the transaction with which so many changes are printed: a soft cap, "
+                   "so that a larger transaction is printed whole")
+      ->check(CLI::PositiveNumber);
   tail->add_flag("--until-idle", options->until_idle,
                  "End once everything that the server has was printed");
   tail->add_flag("--no-retry", options->no_retry, "End when the stream breaks");

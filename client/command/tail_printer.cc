@@ -40,6 +40,7 @@ absl::Status TailPrinter::OnRowsAgain() {
 absl::Status TailPrinter::OnChange(const ChangeView& change) {
   if (absl::Status printed = PrintHeld({}); !printed.ok()) return printed;
   held_ = Line(change);
+  ++changes_;
   return absl::OkStatus();
 }
 
@@ -49,7 +50,9 @@ absl::Status TailPrinter::OnTransactionEnd(const v1::Transaction& end) {
   if (end.cursor().empty()) return absl::OkStatus();
   unstored_cursor_ = end.cursor();
   ++transactions_;
-  return transactions_ == options_.transactions_max ? Finish() : absl::OkStatus();
+  const bool enough = transactions_ == options_.transactions_max ||
+                      (options_.changes_max && changes_ >= *options_.changes_max);
+  return enough ? Finish() : absl::OkStatus();
 }
 
 absl::Status TailPrinter::PrintHeld(std::string_view cursor) {

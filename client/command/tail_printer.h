@@ -19,6 +19,8 @@ struct TailOptions {
   TailFormat format = TailFormat::kText;
   bool with_cursor = false;
   std::optional<uint64_t> transactions_max;
+  // Ends behind the transaction with which so many changes were printed.
+  std::optional<uint64_t> changes_max;
   bool until_idle = false;
   std::string where;  // for messages: server and feed
 };
@@ -60,6 +62,7 @@ class TailPrinter : public client::FeedHandler {
   std::string unstored_cursor_;
   std::string stored_cursor_;
   uint64_t transactions_ = 0;
+  uint64_t changes_ = 0;
   bool finished_ = false;
 };
 

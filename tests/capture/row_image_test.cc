@@ -39,11 +39,18 @@ std::string Integer(int64_t number) {
   return image;
 }
 
+std::vector<ColumnDifference> Differing(const v1::TableSchema& known_schema,
+                                        const std::string& known,
+                                        const v1::TableSchema& read_schema,
+                                        const std::string& read) {
+  const auto differing = ColumnsThatDiffer({&known_schema, known}, {&read_schema, read});
+  EXPECT_TRUE(differing.ok()) << differing.status();
+  return differing.value_or(std::vector<ColumnDifference>{{"error"}});
+}
+
 bool Same(const v1::TableSchema& known_schema, const std::string& known,
           const v1::TableSchema& read_schema, const std::string& read) {
-  const auto same = SaysTheSame({&known_schema, known}, {&read_schema, read});
-  EXPECT_TRUE(same.ok()) << same.status();
-  return same.value_or(false);
+  return Differing(known_schema, known, read_schema, read).empty();
 }
 
 TEST(RowImageTest, TakesAnImageApart) {
@@ -73,6 +80,23 @@ TEST(RowImageTest, WhatNobodyToldIsNeverTheSame) {
   const v1::TableSchema schema = Schema({"id", "w"});
   EXPECT_TRUE(Same(schema, Integer(1) + Null(), schema, Integer(1) + Null()));
   EXPECT_FALSE(Same(schema, Integer(1) + Absent(), schema, Integer(1) + Null()));
+}
+
+TEST(RowImageTest, NamesTheColumnsThatDiffer) {  // proves A52
+  const v1::TableSchema before = Schema({"id", "w", "x", "gone"});
+  const v1::TableSchema now = Schema({"x", "id", "added", "w"});
+  const std::string known = Integer(1) + Text("a") + Absent() + Text("g");
+  const std::vector<ColumnDifference> wanted = {{"x", true}, {"added", false}, {"w", false}};
+  EXPECT_EQ(Differing(before, known, now, Null() + Integer(1) + Integer(5) + Text("b")), wanted);
+  const std::vector<ColumnDifference> absent = {{"x", true}};
+  EXPECT_EQ(Differing(before, known, before, Integer(1) + Text("a") + Text("x") + Text("g")),
+            absent);
+}
+
+TEST(RowImageTest, WhatIsNoImageIsNeverTheSame) {
+  const v1::TableSchema schema = Schema({"id"});
+  const std::string row = Integer(300);
+  EXPECT_FALSE(ColumnsThatDiffer({&schema, row.substr(0, 2)}, {&schema, row}).ok());
 }
 
 }  // namespace

@@ -108,6 +108,39 @@ TEST_F(CommandTest, TailPrintsTheSnapshotThenEveryChangeFlat) {
   EXPECT_LT(Member(lines[2], "__pos"), Member(lines[3], "__pos"));
 }
 
+// proves R27: a soft cap ends at a commit, and a transaction beyond it goes through.
+TEST_F(CommandTest, RunsWithACapOfChangesComeForward) {
+  const auto cursor_file = tidemark_->scratch_dir() / "capped.cursor";
+  const auto run = [&] {
+    const CommandResult result =
+        Run({"tail", "main", "--from", "earliest", "--format", "jsonl", "--cursor-file",
+             cursor_file.string(), "--max-changes", "10", "--until-idle"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return LinesOf(result.out);
+  };
+  for (int id = 101; id <= 106; ++id) {
+    Sql(fmt::format("insert into account select {} * 10 + i from generate_series(0, 3) i", id));
+  }
+  Sql("insert into account select 2000 + i from generate_series(0, 99) i");
+  Sql("insert into account values (9001)");
+  // All of it is captured.
+  const CommandResult all = Run({"tail", "main", "--from", "earliest", "--until", "now"});
+  ASSERT_EQ(all.exit_code, 0) << all.err;
+  std::vector<size_t> counts;
+  std::set<std::string> ids;
+  for (size_t count = 1; count > 0;) {
+    const auto lines = run();
+    for (const std::string& line : lines) {
+      EXPECT_TRUE(ids.insert(Member(line, "id")).second) << "printed twice: " << line;
+    }
+    count = lines.size();
+    counts.push_back(count);
+    ASSERT_LT(counts.size(), 20u);
+  }
+  EXPECT_THAT(counts, ::testing::ElementsAre(12, 12, 100, 1, 0));
+  EXPECT_EQ(ids.size(), 125u);
+}
+
 TEST_F(CommandTest, TailGoesOnFromItsCursorFileAcrossKills) {
   const auto cursor_file = tidemark_->scratch_dir() / "tail.cursor";
   const std::vector<std::string> arguments = {

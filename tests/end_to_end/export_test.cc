@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <atomic>
 #include <fstream>
 #include <map>
 #include <regex>
 #include <sstream>
+#include <thread>
 
 #include "tests/testing/built_paths.h"
 #include "tests/testing/live_postgres.h"
@@ -143,6 +145,50 @@ TEST_F(ExportTest, WritesAStretchAndItsManifestAndGoesOnBehindIt) {
   ASSERT_EQ(none.exit_code, 0) << none.err;
   EXPECT_EQ(FileText(Path("none.jsonl")), "");
   EXPECT_EQ(Member(FileText(Path("none.jsonl.manifest.json")), "changes"), "0");
+}
+
+// proves R25, R26: a run ends with what was there when it began, however much is written meanwhile,
+// and what it left is in the next one.
+TEST_F(ExportTest, RunsUntilNowUnderAWriterMissAndRepeatNothing) {
+  std::atomic<bool> stopping = false;
+  std::atomic<int> written = 0;
+  std::thread writer([&] {
+    auto session = postgres_->Connect();
+    while (session.ok() && !stopping) {
+      const int id = written + 1;
+      EXPECT_TRUE((*session)->Exec(fmt::format("insert into other values ({}, 'x')", id)).ok());
+      written = id;
+    }
+  });
+  std::vector<std::string> ids;
+  std::string from = "earliest";
+  for (int run = 0; run < 3; ++run) {
+    const std::string name = fmt::format("run{}.jsonl", run);
+    const size_t before = ids.size();
+    const int open = written;
+    const CommandResult result = Export(name, {"--from", from, "--until", "now"});
+    const int end = written;
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    for (const std::string& line : LinesOf(FileText(Path(name)))) {
+      const size_t at = line.find("\"id\":") + 5;
+      ids.push_back(line.substr(at, line.find(',', at) - at));
+    }
+    // The backlog when it began; of what came while it ran no more than was there at its end.
+    EXPECT_GE(static_cast<int>(ids.size()), open);
+    EXPECT_LE(static_cast<int>(ids.size()), end + 1);
+    EXPECT_GT(ids.size(), before);
+    EXPECT_TRUE(WaitUntil([&] { return written > end; }, seconds(30))) << "the writer went on";
+    from = Member(FileText(Path(name + ".manifest.json")), "last_cursor");
+  }
+  stopping = true;
+  writer.join();
+  ASSERT_EQ(Export("last.jsonl", {"--from", from, "--until", "now"}).exit_code, 0);
+  for (const std::string& line : LinesOf(FileText(Path("last.jsonl")))) {
+    const size_t at = line.find("\"id\":") + 5;
+    ids.push_back(line.substr(at, line.find(',', at) - at));
+  }
+  ASSERT_EQ(static_cast<int>(ids.size()), written);
+  for (int i = 0; i < written; ++i) ASSERT_EQ(ids[i], std::to_string(i + 1));
 }
 
 // proves S23, S38

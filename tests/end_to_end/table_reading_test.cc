@@ -1,11 +1,9 @@
 // Tables that are added, removed and read again while a feed runs.
 #include <gmock/gmock.h>
 
-#include <atomic>
-#include <random>
 #include <regex>
-#include <thread>
 
+#include "tests/end_to_end/row_writer.h"
 #include "tests/end_to_end/table_fixture.h"
 
 namespace tidemark::testing {
@@ -136,53 +134,6 @@ TEST_F(TableReadingTest, AnIdleDatabaseIsReadWithoutAWrite) {
   EXPECT_EQ(status.rows_read(), 2500u);
   EXPECT_EQ(status.changes_made(), 0u) << "only true differences";
 }
-
-// Writers that change a table at random while it is read.
-class RowWriter {
- public:
-  RowWriter(const LivePostgres& postgres, int rows, uint64_t seed)
-      : thread_([this, &postgres, rows, seed] {
-          std::mt19937_64 random(seed);
-          auto session = postgres.Connect();
-          while (!stopping_) {
-            const int id = static_cast<int>(random() % rows);
-            std::string sql;
-            switch (random() % 8) {
-              case 0:
-                sql = fmt::format("delete from big where id = {}", id);
-                break;
-              case 1:  // Across the place where the reading stands, either way.
-                sql = fmt::format(
-                    "update big set id = {0} where id = {1} and not exists (select from big where "
-                    "id = {0})",
-                    static_cast<int>(random() % rows), id);
-                break;
-              case 2:
-                sql = fmt::format(
-                    "begin; delete from big where id = {0}; insert into big values ({0}, 0, "
-                    "'again'); commit",
-                    id);
-                break;
-              default:
-                sql =
-                    fmt::format("update big set v = v + 1 where id between {} and {}", id, id + 3);
-            }
-            if (!session.ok() || !(*session)->Exec(sql).ok()) session = postgres.Connect();
-            ++done_;
-          }
-        }) {}
-  ~RowWriter() { Stop(); }
-  void Stop() {
-    stopping_ = true;
-    if (thread_.joinable()) thread_.join();
-  }
-  int done() const { return done_; }
-
- private:
-  std::atomic<bool> stopping_ = false;
-  std::atomic<int> done_ = 0;
-  std::thread thread_;
-};
 
 // proves B075, B077, A48, H4: added under writers, and the server killed again and again.
 TEST_F(TableReadingTest, UnderWritersAndKillsEveryRowIsExact) {

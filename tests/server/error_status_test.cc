@@ -57,10 +57,10 @@ TEST(ErrorStatus, LongTextsAreCutAtACharacterSoThatTheTrailersFit) {
 }
 
 TEST(ErrorStatus, UnsupportedNamesTheFeature) {
-  const grpc::Status status = Unsupported("FeedAdmin.Verify");
+  const grpc::Status status = Unsupported("FeedAdmin.Drain");
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_EQ(InfoOf(status).reason(), "FEATURE_UNSUPPORTED");
-  EXPECT_EQ(InfoOf(status).metadata().at("feature"), "FeedAdmin.Verify");
+  EXPECT_EQ(InfoOf(status).metadata().at("feature"), "FeedAdmin.Drain");
 }
 
 }  // namespace

@@ -66,6 +66,45 @@ TEST_F(ReadTest, PagesThroughTheLogByCursor) {
   EXPECT_EQ(page.cursor(), feed().Cursor(At(102)));
 }
 
+// proves R27: a soft cap ends at a commit, and a transaction beyond it goes through.
+TEST_F(ReadTest, ACapOfChangesEndsBehindATransaction) {
+  std::vector<int64_t> ten(10);
+  MakeSnapshot();
+  Append({SampleTransaction(101, {1, 2, 3}), SampleTransaction(102, {4}),
+          SampleTransaction(103, {5, 6}), SampleTransaction(104, ten),
+          SampleTransaction(105, {7})});
+  v1::ReadRequest request = PageRequest();
+  request.set_changes_max(4);
+  std::vector<std::vector<uint64_t>> pages;
+  bool caught_up = false;
+  while (!caught_up && pages.size() < 9) {
+    const v1::ReadResponse page = Read(request);
+    pages.push_back(NumbersOf(page));
+    caught_up = page.caught_up();
+    EXPECT_EQ(page.page_token(), "") << "never inside a transaction";
+    request.set_cursor(page.cursor());
+  }
+  EXPECT_EQ(pages, (std::vector<std::vector<uint64_t>>{{101, 102}, {103, 104}, {105}}));
+  // A large one takes pages of its own, and the cap holds from its end on.
+  AppendLarge(106, 40, 60'000);
+  Append({SampleTransaction(107, {8})});
+  request.set_changes_max(1);
+  uint64_t parts = 0;
+  for (v1::ReadResponse page = Read(request);; page = Read(request)) {
+    ++parts;
+    EXPECT_EQ(NumbersOf(page), (std::vector<uint64_t>{106}));
+    ASSERT_LT(parts, 20u);
+    if (page.page_token().empty()) {
+      request.clear_page_token();
+      request.set_cursor(page.cursor());
+      break;
+    }
+    request.set_page_token(page.page_token());
+  }
+  EXPECT_GT(parts, 1u);
+  EXPECT_EQ(NumbersOf(Read(request)), (std::vector<uint64_t>{107}));
+}
+
 TEST_F(ReadTest, ReadsUpToABound) {
   MakeSnapshot();
   for (uint64_t number = 101; number < 106; ++number) Append({SampleTransaction(number, {1})});

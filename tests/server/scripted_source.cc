@@ -99,6 +99,23 @@ void ScriptedSource::Prove(const std::optional<Position>& upto) {
   wanted_proof_ = upto;
 }
 
+void ScriptedSource::SetVerify(absl::Status status) {
+  std::lock_guard lock(mutex_);
+  verify_status_ = std::move(status);
+}
+
+capture::VerifyOrder ScriptedSource::verify() const {
+  std::lock_guard lock(mutex_);
+  return verify_;
+}
+
+absl::Status ScriptedSource::Verify(capture::VerifyOrder order) {
+  std::lock_guard lock(mutex_);
+  if (!verify_status_.ok()) return verify_status_;
+  verify_ = std::move(order);
+  return absl::OkStatus();
+}
+
 absl::Status ScriptedSource::CheckBounded(const v1::Checkpoint&) const {
   std::lock_guard lock(mutex_);
   return bounded_;

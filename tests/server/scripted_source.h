@@ -33,6 +33,9 @@ class ScriptedSource final : public capture::Source {
   // The last that Prove and StopAt were called with.
   std::optional<Position> wanted_proof() const;
   capture::StopPoint stop() const;
+  // What Verify answers, and the last order that it took.
+  void SetVerify(absl::Status status);
+  capture::VerifyOrder verify() const;
 
   // What happened, in order: "open POSITION", "confirm POSITION", "close"; positions as their
   // engine's number.
@@ -46,6 +49,7 @@ class ScriptedSource final : public capture::Source {
   absl::Status StopAt(const capture::StopPoint& point) override;
   std::optional<capture::LogEnd> SampleEnd() override;
   void Prove(const std::optional<Position>& upto) override;
+  absl::Status Verify(capture::VerifyOrder order) override;
   absl::Status CheckBounded(const v1::Checkpoint& checkpoint) const override;
   void Interrupt() override;
   void FillStatus(v1::FeedStatus* status) const override;
@@ -66,6 +70,8 @@ class ScriptedSource final : public capture::Source {
   std::optional<Position> wanted_proof_;
   capture::StopPoint stop_;
   absl::Status bounded_;
+  absl::Status verify_status_;
+  capture::VerifyOrder verify_;
   v1::SourceState state_ = v1::SOURCE_STATE_CONNECTING;
 };
 

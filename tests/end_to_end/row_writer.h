@@ -1,0 +1,64 @@
+// A session that changes the rows of public.big (id int primary key, v int, note text) at random,
+// one or a few at a time, while the table is read or compared.
+//
+// Thread rule: it writes on a thread of its own; Stop and the destructor from one thread.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "tests/testing/live_postgres.h"
+
+namespace tidemark::testing {
+
+class RowWriter {
+ public:
+  RowWriter(const LivePostgres& postgres, int rows, uint64_t seed)
+      : thread_([this, &postgres, rows, seed] {
+          std::mt19937_64 random(seed);
+          auto session = postgres.Connect();
+          while (!stopping_) {
+            const int id = static_cast<int>(random() % rows);
+            std::string sql;
+            switch (random() % 8) {
+              case 0:
+                sql = fmt::format("delete from big where id = {}", id);
+                break;
+              case 1:  // Across the place where the reading stands, either way.
+                sql = fmt::format(
+                    "update big set id = {0} where id = {1} and not exists (select from big where "
+                    "id = {0})",
+                    static_cast<int>(random() % rows), id);
+                break;
+              case 2:
+                sql = fmt::format(
+                    "begin; delete from big where id = {0}; insert into big values ({0}, 0, "
+                    "'again'); commit",
+                    id);
+                break;
+              default:
+                sql =
+                    fmt::format("update big set v = v + 1 where id between {} and {}", id, id + 3);
+            }
+            if (!session.ok() || !(*session)->Exec(sql).ok()) session = postgres.Connect();
+            ++done_;
+          }
+        }) {}
+  ~RowWriter() { Stop(); }
+  void Stop() {
+    stopping_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  int done() const { return done_; }
+
+ private:
+  std::atomic<bool> stopping_ = false;
+  std::atomic<int> done_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace tidemark::testing
