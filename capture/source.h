@@ -73,6 +73,9 @@ struct CaptureBatch {
   // It holds transactions that Tidemark made, which cannot be read again: they are fsynced before
   // they are shown.
   bool made = false;
+  // With a checkpoint, and alone: a break was healed. The feed's next generation begins at the
+  // checkpoint, behind this.
+  std::optional<v1::GapRecord> gap;
   // Tables (schema, table) that a made transaction in it empties, and whose rows all follow: in it
   // and in later ones.
   std::vector<std::pair<std::string, std::string>> emptied;
@@ -121,7 +124,10 @@ class Source {
 
   // Connects and proves that the source goes on exactly behind `checkpoint`. A checkpoint without a
   // whole snapshot starts one: the first batch then carries a checkpoint in phase PREPARING, and
-  // only its Confirm lets the source make or replace its objects.
+  // only its Confirm lets the source make or replace its objects. One with a break that is to be
+  // healed (BreakRecord) makes the source go on where it can, in the next generation: the batch
+  // with CaptureBatch::gap comes before anything of that, and after it the source is of that
+  // generation. One with a break that is not to be healed is refused with its reason.
   virtual absl::Status Open(const v1::Checkpoint& checkpoint, uint32_t generation) = 0;
 
   // Waits until something arrived or `deadline` passed, drains what is there up to a bound in

@@ -39,7 +39,7 @@ absl::Status Delivery::Take(const v1::SubscribeResponse& record) {
     case v1::SubscribeResponse::kProgress:
       return TakeProgress(record.progress());
     case v1::SubscribeResponse::kGap:
-      return handler_.OnGap(record.gap());
+      return TakeGap(record.gap());
     case v1::SubscribeResponse::kSchemaChange:
       return TakeSchemaChange(record.schema_change());
     case v1::SubscribeResponse::kClosing:
@@ -92,6 +92,16 @@ absl::Status Delivery::TakeSchemaChange(const v1::SchemaChange& change) {
   if (place <= schema_change_place_) return absl::OkStatus();
   schema_change_place_ = place;
   return handler_.OnSchemaChange(change);
+}
+
+absl::Status Delivery::TakeGap(const v1::Gap& gap) {
+  if (!receiving_position_.empty()) {
+    return ContractBroken(fmt::format("a gap came inside transaction {}", receiving_position_));
+  }
+  if (absl::Status handled = handler_.OnGap(gap); !handled.ok()) return handled;
+  // It is told once: the next stream begins behind it.
+  if (!in_bootstrap_ && !gap.to_cursor().empty()) Advance(gap.to_cursor());
+  return absl::OkStatus();
 }
 
 absl::Status Delivery::TakeBatch(const v1::Batch& batch) {

@@ -47,6 +47,7 @@ class Delivery {
   absl::Status BeginBootstrap();
   absl::Status TakeSchema(const v1::TableSchema& schema);
   absl::Status TakeSchemaChange(const v1::SchemaChange& change);
+  absl::Status TakeGap(const v1::Gap& gap);
   absl::Status TakeBatch(const v1::Batch& batch);
   absl::Status TakeTransaction(const v1::Transaction& part);
   absl::Status BeginTransaction(const v1::Transaction& part);

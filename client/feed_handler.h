@@ -59,7 +59,7 @@ class FeedHandler {
   virtual absl::Status OnProgress(const v1::Progress& /*progress*/) { return absl::OkStatus(); }
   // The bound of the read, once it is known. Not handed over again after a reconnect that keeps it.
   virtual absl::Status OnBound(const v1::Bound& /*bound*/) { return absl::OkStatus(); }
-  // Changes may be missing here.
+  // Changes may be missing here. Its to_cursor resumes behind it; empty in a bootstrap.
   virtual absl::Status OnGap(const v1::Gap& /*gap*/) { return absl::OkStatus(); }
   // What comes from here on has another schema; may come between two changes of a transaction.
   virtual absl::Status OnSchemaChange(const v1::SchemaChange& /*change*/) {

@@ -34,6 +34,10 @@ inline constexpr std::string_view kBoundBeforeStart = "BOUND_BEFORE_START";     
 inline constexpr std::string_view kBoundBeforeSnapshot = "BOUND_BEFORE_SNAPSHOT";  // OUT_OF_RANGE
 inline constexpr std::string_view kSnapshotUnavailable =
     "SNAPSHOT_UNAVAILABLE";  // FAILED_PRECONDITION
+inline constexpr std::string_view kBoundUnreachable =
+    "BOUND_UNREACHABLE";  // DATA_LOSS: in a generation that ended before it
+inline constexpr std::string_view kRecoveryRefused =
+    "RECOVERY_REFUSED";  // FAILED_PRECONDITION: the feed has no break to recover from
 inline constexpr std::string_view kFeedNotReady =
     "FEED_NOT_READY";  // UNAVAILABLE: initial snapshot not whole yet
 inline constexpr std::string_view kVerificationRunning =
@@ -73,6 +77,8 @@ inline constexpr std::string_view kRowsNotKept =
     "ROWS_NOT_KEPT";  // nothing is there that it could be compared with
 inline constexpr std::string_view kTableBusy =
     "TABLE_BUSY";  // it changes so much that it cannot be compared
+inline constexpr std::string_view kChangesMissing =
+    "CHANGES_MISSING";  // its rows may have missed changes: the feed went on behind a gap
 // Configuration.
 inline constexpr std::string_view kConfigInvalid = "CONFIG_INVALID";
 inline constexpr std::string_view kListenFailed = "LISTEN_FAILED";

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/error_status.h"
+#include "server/recover_call.h"
 #include "server/stop_at_call.h"
 #include "server/table_calls.h"
 #include "server/verify_call.h"
@@ -35,6 +36,12 @@ grpc::ServerUnaryReactor* AdminService::StopAt(grpc::CallbackServerContext* /*co
                                                const v1::StopAtRequest* request,
                                                v1::StopAtResponse* response) {
   return StopAtCall::Start(request, response, feeds_);
+}
+
+grpc::ServerUnaryReactor* AdminService::Recover(grpc::CallbackServerContext* /*context*/,
+                                                const v1::RecoverRequest* request,
+                                                v1::RecoverResponse* /*response*/) {
+  return RecoverCall::Start(request, feeds_);
 }
 
 grpc::ServerUnaryReactor* AdminService::ListStreams(grpc::CallbackServerContext* context,
@@ -74,7 +81,6 @@ grpc::ServerUnaryReactor* AdminService::StartSnapshot(grpc::CallbackServerContex
   }
 TIDEMARK_UNSUPPORTED(PauseFeed)
 TIDEMARK_UNSUPPORTED(ResumeFeed)
-TIDEMARK_UNSUPPORTED(Recover)
 TIDEMARK_UNSUPPORTED(MigrateFeed)
 TIDEMARK_UNSUPPORTED(DropFeed)
 TIDEMARK_UNSUPPORTED(EndStream)

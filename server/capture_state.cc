@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "proto/reason.h"
+#include "server/recovery.h"
 #include "server/timestamps.h"
 
 namespace tidemark {
@@ -90,7 +91,8 @@ void CaptureState::Fill(v1::FeedStatus* status) const {
       break;
     case CapturePhase::kFailed:
       status->set_source_state(v1::SOURCE_STATE_FAILED);
-      status->set_detail("stopped by " + error_->reason() + "; see last_error, then restart");
+      status->set_detail("stopped by " + error_->reason() + "; see last_error" +
+                         (IsBreak(error_->reason()) ? "" : ", then restart"));
       break;
     case CapturePhase::kStopped:
       status->set_source_state(v1::SOURCE_STATE_PAUSED);

@@ -11,6 +11,7 @@
 #include "capture/postgres/lsn.h"
 #include "proto/table_name.h"
 #include "server/limits.h"
+#include "server/recovery.h"
 #include "server/stop_order.h"
 #include "server/timestamps.h"
 
@@ -145,6 +146,11 @@ class RuleChecker {
       Fail(path + ".before_images", "needs the current rows of its tables, and rows is false");
     }
     CheckStopAt(path + ".stop_at", feed);
+    const auto& words = RecoveryWords();
+    if (!feed.recovery().empty() &&
+        std::find(words.begin(), words.end(), feed.recovery()) == words.end()) {
+      Fail(path + ".recovery", "expects stop, resnapshot or gap_and_continue");
+    }
     if (feed.has_postgres()) {
       CheckPostgres(path + ".postgres", feed);
     } else {

@@ -113,7 +113,7 @@ absl::Status DescribeFeed(const FeedDirectory& feeds, const v1::DescribeFeedRequ
   response->set_feed((*feed)->name());
   response->set_engine(source.engine);
   response->set_completeness(source.completeness);
-  response->set_generation(store.record().generation());
+  response->set_generation(store.generation());
   const std::vector<v1::LostTable> lost = store.LostTables();
   for (v1::TableSchema& schema : store.CurrentSchemas()) {
     v1::TableDescription* table = response->add_tables();

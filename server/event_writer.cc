@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "server/gap_rules.h"
 #include "server/identity_change.h"
 
 namespace tidemark {
@@ -57,6 +58,7 @@ absl::StatusOr<WrittenBatch> EventWriter::Write(capture::CaptureBatch batch) {
     if (!status.ok()) return status;
   }
   if (!batch.checkpoint) return WrittenBatch{};
+  if (batch.gap) AddGap(*std::move(batch.gap));
   next_.checkpoint = std::move(batch.checkpoint);
   for (v1::LostTable& lost : next_.lost) lost.set_position(next_.checkpoint->position());
   next_.table_states = std::move(batch.table_states);
@@ -72,6 +74,7 @@ absl::StatusOr<WrittenBatch> EventWriter::Append(const std::optional<Position>& 
     stop.set_finished(true);
     written.finished = stop;
   }
+  if (next_.gap) stop = StopBehindGap(stop, Position::FromBytes(next_.gap->to())->generation());
   // In the same step as the last transactions: that capture is finished is never known without
   // them, nor forgotten with them in the store.
   if (!stop.requested().empty() || !stop.configured().empty()) {
@@ -80,6 +83,7 @@ absl::StatusOr<WrittenBatch> EventWriter::Append(const std::optional<Position>& 
   written.appended = Summary(next_);
   written.chunks = tail_.Prepare(next_);
   written.lost = next_.lost;
+  written.gap = next_.gap;
   written.visible = true;
   // Empty while a snapshot is being prepared: nothing was captured yet.
   written.checkpoint = Position::FromBytes(next_.checkpoint->position()).value_or(Position());
@@ -126,6 +130,15 @@ void EventWriter::NoteIdentity(const v1::TableSchema& schema) {
   if (!change || is_noted) return;
   next_.lost.push_back(IdentityLost(schema, *change, had_rows));
   filler_.LostTable();
+}
+
+void EventWriter::AddGap(v1::GapRecord gap) {
+  gap.set_from(std::string(store_.head().bytes()));
+  if (gap.policy() == v1::RECOVERY_POLICY_GAP_AND_CONTINUE) {
+    next_.lost = RowsBehindGap(store_, gap);
+    filler_.LostTable();
+  }
+  next_.gap = std::move(gap);
 }
 
 // A table whose rows were lost is known again from where it is emptied on.

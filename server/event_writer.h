@@ -34,6 +34,8 @@ struct WrittenBatch {
   Position proved;
   // With the bound, when capture ended there.
   std::optional<v1::StopRecord> finished;
+  // A break was healed: the feed is in its next generation.
+  std::optional<v1::GapRecord> gap;
   // False: nothing became visible (parts of a large transaction, rows of a snapshot), so there is
   // nothing to publish, to sync or to confirm.
   bool visible = false;
@@ -53,6 +55,7 @@ class EventWriter {
 
   // What every checkpoint says from now on of where capture is to end.
   void SetStop(const v1::StopRecord& stop) { stop_ = stop; }
+  const v1::StopRecord& stop() const { return stop_; }
 
   // Everything that becomes visible does so in one atomic step, with the batch's checkpoint. After
   // an error nothing of it is visible; the source has to be opened again.
@@ -70,6 +73,7 @@ class EventWriter {
 
   absl::StatusOr<WrittenBatch> Append(const std::optional<Position>& finished);
   void NoteIdentity(const v1::TableSchema& schema);
+  void AddGap(v1::GapRecord gap);
   void Restore(const std::vector<std::pair<std::string, std::string>>& emptied);
 
   store::FeedStore& store_;

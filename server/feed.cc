@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "proto/reason.h"
 #include "proto/table_name.h"
+#include "server/recovery.h"
 #include "server/rows_policy.h"
 #include "server/tail_hub.h"
 #include "server/timestamps.h"
@@ -16,7 +17,8 @@ Feed::Feed(Parts parts)
     : parts_(std::move(parts)),
       wake_([this] { source().Nudge(); }),
       bounds_([this] { wake_.Wake(); }),
-      stop_(parts_.config.stop_at(), parts_.store->checkpoint().stop(), [this] { wake_.Wake(); }) {}
+      stop_(parts_.config.stop_at(), parts_.store->checkpoint().stop(), [this] { wake_.Wake(); }),
+      recovery_([this] { wake_.Wake(); }) {}
 Feed::~Feed() = default;
 
 std::string Feed::Cursor(const Position& boundary) const {
@@ -60,7 +62,7 @@ v1::FeedStatus Feed::Status() const {
   const store::FeedStore& store = this->store();
   status.set_feed(name());
   status.set_engine(store.record().engine());
-  status.set_generation(store.record().generation());
+  status.set_generation(store.generation());
   status.set_log_bytes(store.log_bytes());
   status.set_log_transactions(store.log_transactions());
 
@@ -101,6 +103,17 @@ v1::FeedStatus Feed::Status() const {
     if (auto since = Position::FromBytes(lost.position()); since.ok()) {
       set(*since, problem->mutable_since());
     }
+  }
+  status.set_recovery(RecoveryPolicyOf(config().recovery()));
+  if (const auto gaps = store.Gaps(); !gaps.empty()) {
+    status.set_gaps(static_cast<uint32_t>(gaps.size()));
+    v1::GapStatus* last = status.mutable_last_gap();
+    last->set_reason(gaps.back().record.reason());
+    last->set_detail(gaps.back().record.detail());
+    last->set_policy(gaps.back().record.policy());
+    *last->mutable_at() = ToTimestamp(absl::FromUnixMicros(gaps.back().record.time_us()));
+    set(gaps.back().from, last->mutable_from());
+    set(gaps.back().to, last->mutable_to());
   }
   if (const absl::Status fold = store.fold_status(); !fold.ok() && !status.has_last_error()) {
     status.mutable_last_error()->set_reason(ReasonOf(fold));

@@ -13,6 +13,7 @@
 #include "server/bound_desk.h"
 #include "server/capture_state.h"
 #include "server/read_wake.h"
+#include "server/recovery_orders.h"
 #include "server/stop_orders.h"
 #include "store/cursor.h"
 #include "store/feed_store.h"
@@ -61,6 +62,8 @@ class Feed {
   // Where capture is to end.
   StopOrders& stop() { return stop_; }
   const StopOrders& stop() const { return stop_; }
+  // What is to be done about a break that stopped capture.
+  RecoveryOrders& recovery() { return recovery_; }
   const CaptureState& capture() const { return capture_; }
 
   std::string Cursor(const Position& boundary) const;
@@ -80,6 +83,7 @@ class Feed {
   ReadWake wake_;
   BoundDesk bounds_;
   StopOrders stop_;
+  RecoveryOrders recovery_;
 };
 
 // The feeds of a server. Immutable once the server starts; safe from any thread then.

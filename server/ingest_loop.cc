@@ -5,6 +5,7 @@
 
 #include "proto/reason.h"
 #include "server/limits.h"
+#include "server/recovery.h"
 #include "server/retry_policy.h"
 #include "server/rows_policy.h"
 #include "server/tail_hub.h"
@@ -38,6 +39,7 @@ IngestLoop::IngestLoop(Feed& feed, EventLog& log, IngestObserver observer)
               [this] { return stopping(); }),
       known_rows_(feed.store()),
       stop_(feed, writer_),
+      breaks_(feed, log),
       random_(std::random_device()()) {
   feed_.source().UseKnownRows(&known_rows_);
 }
@@ -50,11 +52,27 @@ void IngestLoop::Run() {
     if (ended.ok()) ended = Follow();
     if (crashed_) return;
     feed_.source().Close();
+    if (!ended.ok()) ended = breaks_.OnEnded(ended);
     if (!ended.ok() && !WaitToRetry(ended)) break;
   }
   feed_.capture().Stopped();
   const bool failed = feed_.capture().phase() == CapturePhase::kFailed;
-  feed_.stop().Close(RefusalOfOrders(failed ? ended : absl::OkStatus()));
+  const absl::Status refusal = RefusalOfOrders(failed ? ended : absl::OkStatus());
+  feed_.stop().Close(refusal);
+  feed_.recovery().Close(refusal);
+}
+
+bool IngestLoop::RestBroken(const absl::Status& error) {
+  feed_.stop().Close(RefusalOfOrders(error));
+  while (!stopping()) {
+    if (breaks_.ServeStopped()) {
+      feed_.stop().Reopen();
+      return true;
+    }
+    feed_.wake().WaitUntil(absl::InfiniteFuture());
+    feed_.wake().Answer();
+  }
+  return false;
 }
 
 bool IngestLoop::RestFinished() {
@@ -67,6 +85,7 @@ bool IngestLoop::RestFinished() {
   while (!stopping() && feed_.stop().finished()) {
     feed_.wake().WaitUntil(absl::InfiniteFuture());
     feed_.wake().Answer();
+    breaks_.RefuseOrders();
     if (auto served = stop_.Serve(false); !served.ok()) {
       log_.Error("cannot note where to stop", {{"feed", feed_.name()},
                                                {"reason", ReasonOf(served)},
@@ -94,6 +113,7 @@ absl::Status IngestLoop::Follow() {
 // What bounded readers ask of the source comes before what it sends.
 absl::StatusOr<capture::CaptureBatch> IngestLoop::Read() {
   feed_.wake().Answer();
+  breaks_.RefuseOrders();
   if (auto served = stop_.Serve(true); !served.ok()) return served;
   absl::Time now = absl::Now();
   BoundDesk::Errands errands = feed_.bounds().Look(now, feed_.tail().proved());
@@ -119,7 +139,7 @@ absl::Status IngestLoop::Open() {
   if (auto status = stop_.Begin(); !status.ok()) return status;
   log_.Info("source opening", {{"feed", feed_.name()}});
   feed_.source().Remember(feed_.store().table_states());
-  return feed_.source().Open(feed_.store().checkpoint(), feed_.store().record().generation());
+  return feed_.source().Open(feed_.store().checkpoint(), feed_.store().generation());
 }
 
 absl::Status IngestLoop::Ingest(capture::CaptureBatch batch) {
@@ -136,6 +156,7 @@ absl::Status IngestLoop::Ingest(capture::CaptureBatch batch) {
   }
   const Position boundary = written->checkpoint;
   const std::optional<v1::StopRecord> finished = written->finished;
+  const std::optional<v1::GapRecord> gap = written->gap;
   if (auto status = Observe(IngestStep::kAppended); !status.ok()) return status;
 
   if (publishes_first) {
@@ -151,10 +172,24 @@ absl::Status IngestLoop::Ingest(capture::CaptureBatch batch) {
     if (auto status = Observe(IngestStep::kPublished); !status.ok()) return status;
   }
 
+  if (gap) {
+    if (auto status = BeginGeneration(*gap); !status.ok()) return status;
+  }
   // Whatever becomes of the confirmation, the source is not opened again.
   if (finished) feed_.stop().Set(*finished);
   if (auto status = feed_.source().Confirm(boundary); !status.ok()) return status;
   return Observe(IngestStep::kConfirmed);
+}
+
+absl::Status IngestLoop::BeginGeneration(const v1::GapRecord& gap) {
+  log_.Warning("the feed goes on behind a gap",
+               {{"feed", feed_.name()},
+                {"generation", std::to_string(feed_.store().generation())},
+                {"reason", gap.reason()},
+                {"recovery", RecoveryWord(gap.policy())},
+                {"detail", gap.detail()}});
+  feed_.stop().Set(writer_.stop());
+  return stop_.Begin();
 }
 
 void IngestLoop::Publish(WrittenBatch written) {
@@ -178,7 +213,7 @@ bool IngestLoop::WaitToRetry(const absl::Status& error) {
   if (RetryFor(error) == Retry::kNever) {
     feed_.capture().Failed(error, now);
     log_.Error("source failed: needs a person", fields);
-    return false;
+    return breaks_.WaitsForOrder(error) && RestBroken(error);
   }
   feed_.capture().Retrying(error, ++failures_, now);
   log_.Warning("source lost: trying again", fields);
@@ -192,6 +227,7 @@ bool IngestLoop::WaitUntil(absl::Time until) {
   while (!stopping()) {
     if (!feed_.wake().WaitUntil(until)) return true;
     feed_.wake().Answer();
+    breaks_.RefuseOrders();
     if (auto served = stop_.Serve(false); !served.ok()) return true;
   }
   return false;

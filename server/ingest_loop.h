@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/break_keeper.h"
 #include "server/event_log.h"
 #include "server/event_writer.h"
 #include "server/feed.h"
@@ -47,8 +48,13 @@ class IngestLoop {
   absl::StatusOr<capture::CaptureBatch> Read();
   // Until an order makes capture go on; false when the server stops.
   bool RestFinished();
+  // Until a person says what to do about the break that stopped capture; false when the server
+  // stops.
+  bool RestBroken(const absl::Status& error);
   absl::Status Ingest(capture::CaptureBatch batch);
   void Publish(WrittenBatch written);
+  // What is to be known once the feed is in its next generation.
+  absl::Status BeginGeneration(const v1::GapRecord& gap);
   absl::Status Observe(IngestStep step);
 
   bool stopping() const;
@@ -63,6 +69,7 @@ class IngestLoop {
   EventWriter writer_;
   StoreRows known_rows_;
   StopKeeper stop_;
+  BreakKeeper breaks_;
   uint32_t failures_ = 0;
   std::mt19937_64 random_;
 

@@ -65,11 +65,15 @@ absl::Status LogPager::CutAtSteps(const store::StoredRun& run, LogPage* page) {
     if (!wanted.ok()) return wanted.status();
     if (!*wanted) continue;
     if (!run.first_of_transaction) ClosePart(run, page, false);
-    heads_bytes_ += page->batch.size();
-    page->heads.push_back({std::exchange(page->batch, {}), std::exchange(page->schema_ids, {}),
-                           std::exchange(page->transactions, 0), step});
+    Cut(step, page);
   }
   return absl::OkStatus();
+}
+
+void LogPager::Cut(std::variant<store::SchemaTransition, store::Gap> then, LogPage* page) {
+  heads_bytes_ += page->batch.size();
+  page->heads.push_back({std::exchange(page->batch, {}), std::exchange(page->schema_ids, {}),
+                         std::exchange(page->transactions, 0), std::move(then)});
 }
 
 absl::Status LogPager::AddRun(const store::StoredRun& run) {
@@ -124,6 +128,9 @@ absl::StatusOr<LogPage> LogPager::Next(size_t bytes_target) {
       page.at_end = true;
       page.too_late = too_late_;
       break;
+    }
+    if (run.first_of_transaction && options_.shows_gaps) {
+      for (store::Gap& gap : store_.GapsBetween(upto_, run.position)) Cut(std::move(gap), &page);
     }
     if (run.first_of_transaction && !filter_.passes_everything()) {
       auto wanted = filter_.WantsCommit(*run.record);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -19,16 +20,17 @@
 
 namespace tidemark {
 
-// What comes before a change of schema: `transactions` fields of v1::Batch, and then the change.
+// What comes before a change of schema or a gap: `transactions` fields of v1::Batch, and then that.
 struct LogPageHead {
   std::string batch;
   std::vector<uint64_t> schema_ids;
   uint64_t transactions = 0;
-  store::SchemaTransition step;
+  std::variant<store::SchemaTransition, store::Gap> then;
 };
 
 struct LogPage {
-  // With Options::shows_schema_changes: each stands before what follows it; then comes `batch`.
+  // With Options::shows_schema_changes and shows_gaps: each stands before what follows it; then
+  // comes `batch`.
   std::vector<LogPageHead> heads;
   // `transactions` fields of v1::Batch.
   std::string batch;
@@ -71,6 +73,8 @@ class LogPager {
     size_t part_bytes = limits::message_bytes_target;
     // The page is cut wherever the schema of a wanted table changes.
     bool shows_schema_changes = false;
+    // And wherever a transaction follows a gap. Gaps that nothing follows are not shown.
+    bool shows_gaps = false;
   };
 
   LogPager(const store::FeedStore& store, RunFilter& filter, const Position& after,
@@ -94,6 +98,7 @@ class LogPager {
  private:
   absl::StatusOr<bool> Read(store::StoredRun* run);
   absl::Status CutAtSteps(const store::StoredRun& run, LogPage* page);
+  void Cut(std::variant<store::SchemaTransition, store::Gap> then, LogPage* page);
   absl::Status AddRun(const store::StoredRun& run);
   void ClosePart(const store::StoredRun& run, LogPage* page, bool last);
 

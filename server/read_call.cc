@@ -11,6 +11,7 @@
 #include "server/page_token.h"
 #include "server/reader_request.h"
 #include "server/request_error.h"
+#include "server/stream_records.h"
 #include "server/timestamps.h"
 
 namespace tidemark {
@@ -130,12 +131,21 @@ bool ReadCall::UpdateBound(absl::Time now) {
 bool ReadCall::IsFinished(const Position& proved) const {
   if (bound_ == nullptr || !bound_->known()) return false;
   const Position& proof = bound_->known()->proof;
-  return proved >= proof && proved.generation() == proof.generation();
+  const Position here = bound_->ProvedHere(proved);
+  return here >= proof && here.generation() == proof.generation();
 }
 
 bool ReadCall::Waits(const LogPage& page, bool finished, absl::Time now) const {
   if (!page.batch.empty() || page.inside || finished || now >= deadline_) return false;
+  if (gap_) return false;
   return bound_ != nullptr || !until_;
+}
+
+// The page ends in front of the first gap that it would pass.
+void ReadCall::LookForGap(const Position& head) {
+  gap_.reset();
+  const auto gaps = feed_->store().GapsBetween(after_, std::min(head, until_.value_or(head)));
+  if (!gaps.empty()) gap_ = gaps.front();
 }
 
 absl::StatusOr<bool> ReadCall::ReadOn(absl::Time now) {
@@ -144,7 +154,10 @@ absl::StatusOr<bool> ReadCall::ReadOn(absl::Time now) {
     LogPager::Options options;
     options.commit_time_us_max = commit_time_us_max_;
     options.cursor_of = [this](const Position& position) { return feed_->Cursor(position); };
-    options.until = until_;
+    const Position proved = feed_->tail().proved();
+    const Position head = feed_->tail().head();
+    LookForGap(head);
+    options.until = gap_ ? std::optional(gap_->from) : until_;
     if (request_.changes_max() > 0) options.changes_max = request_.changes_max();
     LogPager pager(feed_->store(), filter_, after_, std::move(options));
     if (inside_) {
@@ -156,17 +169,26 @@ absl::StatusOr<bool> ReadCall::ReadOn(absl::Time now) {
                               "the last cursor");
       }
     }
-    const Position proved = feed_->tail().proved();
-    const Position head = feed_->tail().head();
     auto page = pager.Next(page_bytes);
     if (!page.ok()) return page.status();
-    bool finished = page->at_end && IsFinished(proved);
+    // What is behind the gap is not this page's concern.
+    if (gap_ && page->too_late && *page->too_late > gap_->from) page->too_late.reset();
+    bool finished = page->at_end && !gap_ && IsFinished(proved);
     if (page->too_late) {
       finished = true;
       bound_->TooLateAt(*page->too_late);
       page->upto = bound_->known()->until;
+      gap_.reset();
+    } else if (page->at_end && gap_) {
+      page->upto = gap_->to;
     } else if (page->at_end) {
-      page->upto = std::max(page->upto, std::min(head, until_.value_or(head)));
+      const Position end = std::min(head, until_.value_or(head));
+      page->upto = std::max(page->upto, ClipToGeneration(feed_->store(), end));
+      if (bound_ != nullptr && page->batch.empty()) {
+        if (auto status = bound_->CheckProvable(); !status.ok()) return status;
+      }
+    } else {
+      gap_.reset();
     }
     const bool nothing = page->batch.empty() && !page->inside;
     if (nothing && !page->at_end) {
@@ -215,7 +237,8 @@ absl::StatusOr<bool> ReadCall::Fill(const LogPage& page,
   } else {
     response_->set_cursor(feed_->Cursor(page.upto));
   }
-  response_->set_caught_up(page.at_end);
+  if (gap_) *response_->mutable_gap() = DescribeGap(*feed_, *gap_, true);
+  response_->set_caught_up(page.at_end && !gap_);
   // A single transaction is never cut further: then its schemas alone are what is too much.
   return response_->ByteSizeLong() <= limits::message_bytes_max ||
          response_->transactions_size() <= 1;

@@ -46,6 +46,7 @@ class ReadCall final : public grpc::ServerUnaryReactor,
   bool UpdateBound(absl::Time now);
   // Whether a page that reached the end of what may be read, when `proved` was proved, is the last.
   bool IsFinished(const Position& proved) const;
+  void LookForGap(const Position& head);
   // True when there is nothing to answer with yet, and it is worth waiting.
   bool Waits(const LogPage& page, bool finished, absl::Time now) const;
   // True: the response is complete.
@@ -69,6 +70,8 @@ class ReadCall final : public grpc::ServerUnaryReactor,
   // With `until` only.
   std::unique_ptr<StreamBound> bound_;
   std::optional<InsidePosition> inside_;
+  // Where the page ends, at the latest.
+  std::optional<store::Gap> gap_;
   size_t page_bytes_ = 0;
   absl::Time deadline_;
   bool finished_ = false;

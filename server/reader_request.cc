@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <google/protobuf/unknown_field_set.h>
 
+#include <algorithm>
 #include <string>
 
 #include "absl/time/time.h"
@@ -76,12 +77,16 @@ absl::Status CheckReachable(const Feed& feed, const Position& boundary) {
   // The hub's head is what readers are given, and never ahead of the store's.
   const Position head = std::max(feed.store().head(), feed.tail().head());
   const Position floor = feed.store().floor();
-  const absl::Status reach = store::CheckReach(boundary, floor, head, head);
+  const Position end = feed.store().EndOfGeneration(boundary.generation()).value_or(head);
+  const absl::Status reach = store::CheckReach(boundary, floor, head, end);
   if (reach.ok()) return reach;
   ErrorDetails details = DetailsOf(reach);
   details["feed"] = feed.name();
   details["floor_cursor"] = feed.Cursor(floor);
   details["head_cursor"] = feed.Cursor(head);
+  // Where the log is right for whoever wants to go back that far by itself.
+  if (ReasonOf(reach) == reason::kCursorDiverged)
+    details["end_of_generation_cursor"] = feed.Cursor(end);
   if (const int64_t us = feed.store().floor_commit_time_us(); us != 0) {
     details["floor_commit_time"] =
         absl::FormatTime(absl::RFC3339_full, absl::FromUnixMicros(us), absl::UTCTimeZone());
@@ -89,6 +94,13 @@ absl::Status CheckReachable(const Feed& feed, const Position& boundary) {
   const absl::string_view message = reach.message();
   return ErrorWithReason(reach.code(), ReasonOf(reach),
                          std::string_view(message.data(), message.size()), details);
+}
+
+Position ClipToGeneration(const store::FeedStore& store, const Position& boundary) {
+  const uint32_t generation = boundary.generation();
+  const auto begin = store.BeginOfGeneration(generation);
+  if (begin && boundary < *begin) return store.EndOfGeneration(generation - 1).value_or(boundary);
+  return std::min(boundary, store.EndOfGeneration(generation).value_or(boundary));
 }
 
 absl::StatusOr<Position> ReachableBoundary(const Feed& feed, std::string_view cursor) {

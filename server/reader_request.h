@@ -30,5 +30,8 @@ absl::StatusOr<RunFilter> FilterOf(const Feed& feed, const v1::Filter& filter);
 // head.
 absl::StatusOr<Position> ReachableBoundary(const Feed& feed, std::string_view cursor);
 absl::Status CheckReachable(const Feed& feed, const Position& boundary);
+// Where a reader stands that has everything at or before `boundary`: at the end of a generation,
+// where the boundary lies behind that and before the beginning of the next.
+Position ClipToGeneration(const store::FeedStore& store, const Position& boundary);
 
 }  // namespace tidemark

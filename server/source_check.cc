@@ -6,6 +6,8 @@
 #include <cstdio>
 
 #include "absl/strings/str_replace.h"
+#include "proto/reason.h"
+#include "server/recovery.h"
 
 namespace tidemark {
 namespace {
@@ -41,6 +43,14 @@ std::string FindingsText(const v1::FeedConfig& feed, const std::vector<Finding>&
     text += fmt::format("  {:<8} {}{}{}\n", SeverityName(finding.severity), finding.reason,
                         finding.reason.empty() ? "" : ": ", Indented(finding.message));
     if (!finding.remedy.empty()) text += fmt::format("    mend:    {}\n", Indented(finding.remedy));
+    if (finding.reason == reason::kSlotLost) {
+      const bool heals =
+          AnswerTo(finding.reason, RecoveryPolicyOf(feed.recovery())) == BreakAnswer::kHeal;
+      text +=
+          fmt::format("    then:    {}\n",
+                      heals ? "the server goes on by itself, as recovery says: " + feed.recovery()
+                            : BreakRemedy(finding.reason, feed.name()));
+    }
   }
   return text;
 }

@@ -45,8 +45,7 @@ absl::Status StopAtCall::Give(const v1::StopAtRequest& request, const FeedDirect
     if (!boundary.ok()) return boundary.status();
     requested = feed->source().NativeText(*boundary);
   } else if (request.until().has_native_position()) {
-    const auto position =
-        feed->source().ParseNative(requested, feed->store().record().generation());
+    const auto position = feed->source().ParseNative(requested, feed->store().generation());
     if (!position.ok()) return position.status();
   }
   feed->stop().Give(std::move(requested), [call = shared_from_this(),

@@ -82,8 +82,7 @@ absl::StatusOr<v1::StopRecord> StopKeeper::Resolve(const StopOrders::Order& orde
     return status;
   }
   if (parsed->kind != StopOrder::Kind::kNative) return record;
-  const auto bound =
-      feed_.source().ParseNative(parsed->native, feed_.store().record().generation());
+  const auto bound = feed_.source().ParseNative(parsed->native, feed_.store().generation());
   if (!bound.ok()) return bound.status();
   record.set_bound(std::string(bound->WithOrdinal(0).bytes()));
   const Position reached = feed_.tail().proved();

@@ -46,7 +46,7 @@ void StopOrders::Close(const absl::Status& why) {
   {
     std::lock_guard lock(mutex_);
     closed_ = why;
-    refused.swap(orders_);
+    if (!why.ok()) refused.swap(orders_);
   }
   for (const Order& order : refused) {
     if (order.done) order.done(why);

@@ -41,8 +41,10 @@ class StopOrders {
   std::optional<Order> Take();
   // It is in the store.
   void Set(const v1::StopRecord& record);
-  // Capture ended, and takes no orders any more: those that wait and those that come are refused.
+  // Capture ended, and takes no orders any more (until Reopen): those that wait and those that come
+  // are refused.
   void Close(const absl::Status& why);
+  void Reopen() { Close(absl::OkStatus()); }
 
  private:
   const std::function<void()> wake_;

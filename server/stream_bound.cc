@@ -57,7 +57,7 @@ absl::Status StreamBound::SetCursor(const std::string& cursor) {
 }
 
 absl::Status StreamBound::SetNative(const std::string& text) {
-  const auto position = feed_.source().ParseNative(text, feed_.store().record().generation());
+  const auto position = feed_.source().ParseNative(text, feed_.store().generation());
   if (!position.ok()) {
     const absl::string_view why = position.status().message();
     return InvalidRequest("until.native_position", {why.data(), why.size()});
@@ -131,6 +131,29 @@ absl::Status StreamBound::BeforeStart(const std::string& bound) const {
                   "earlier start",
                   bound, feed_.name(), start),
       details);
+}
+
+Position StreamBound::ProvedHere(const Position& proved) const {
+  if (!known_ || proved <= known_->proof) return proved;
+  const Position here = ClipToGeneration(feed_.store(), known_->proof);
+  if (here != known_->proof) return here;
+  const auto end = feed_.store().EndOfGeneration(here.generation());
+  return std::min(proved, end.value_or(proved));
+}
+
+absl::Status StreamBound::CheckProvable() const {
+  if (!known_) return absl::OkStatus();
+  const Position end = ClipToGeneration(feed_.store(), known_->proof);
+  if (end == known_->proof) return absl::OkStatus();
+  const std::string bound = feed_.source().NativeText(known_->until);
+  const std::string last = feed_.source().NativeText(end);
+  return ErrorWithReason(
+      absl::StatusCode::kDataLoss, reason::kBoundUnreachable,
+      fmt::format("feed {} was captured up to {} when its source's log broke off (GetStatus says "
+                  "why), and changes before the bound {} may be missing: everything up to there "
+                  "was delivered. Read on from the cursor, behind the gap, up to another bound",
+                  feed_.name(), last, bound),
+      {{"feed", feed_.name()}, {"bound", bound}, {"end", last}});
 }
 
 v1::Bound StreamBound::Describe() const {

@@ -53,6 +53,13 @@ class StreamBound {
   void TooLateAt(const Position& position);
   // REQUIRES: known().
   v1::Bound Describe() const;
+  // As much of what is proved as says something of the bound: one generation proves nothing of
+  // another, but what stands at its end.
+  Position ProvedHere(const Position& proved) const;
+  // BOUND_UNREACHABLE when the bound lies in a gap, behind the end of a generation or before the
+  // beginning of one, so that what lies before it is not known. To be asked once all that is there
+  // was delivered.
+  absl::Status CheckProvable() const;
 
  private:
   StreamBound(Feed& feed, Reader reader) : feed_(feed), reader_(std::move(reader)) {}

@@ -38,6 +38,22 @@ v1::SubscribeResponse SchemaChangeRecord(const store::SchemaTransition& step,
   return record;
 }
 
+v1::Gap DescribeGap(const Feed& feed, const store::Gap& gap, bool resumes) {
+  v1::Gap described;
+  described.set_reason(gap.record.reason());
+  described.set_detail(gap.record.detail());
+  if (!resumes) return described;
+  described.set_from_cursor(feed.Cursor(gap.from));
+  described.set_to_cursor(feed.Cursor(gap.to));
+  return described;
+}
+
+v1::SubscribeResponse GapNotice(const Feed& feed, const store::Gap& gap, bool resumes) {
+  v1::SubscribeResponse record;
+  *record.mutable_gap() = DescribeGap(feed, gap, resumes);
+  return record;
+}
+
 v1::SubscribeResponse RowsEndRecord(const Feed& feed, const Position& boundary) {
   v1::SubscribeResponse record;
   record.mutable_rows()->set_last(true);

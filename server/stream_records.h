@@ -30,6 +30,10 @@ v1::SubscribeResponse OpenedRecord(const Feed& feed, const StreamPromise& promis
 v1::SubscribeResponse SchemaChangeRecord(const store::SchemaTransition& step,
                                          v1::TableSchema after);
 
+// `resumes`: false in a bootstrap, where no boundary does.
+v1::Gap DescribeGap(const Feed& feed, const store::Gap& gap, bool resumes);
+v1::SubscribeResponse GapNotice(const Feed& feed, const store::Gap& gap, bool resumes);
+
 // The end of the rows of a bootstrap at `boundary`.
 v1::SubscribeResponse RowsEndRecord(const Feed& feed, const Position& boundary);
 

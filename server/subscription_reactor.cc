@@ -132,6 +132,7 @@ absl::Status SubscriptionReactor::OpenAt(absl::Time now) {
     options.until = start_.boundary;
     options.part_bytes = part_bytes();
     options.shows_schema_changes = true;
+    options.shows_gaps = true;
     log_below_rows_ = std::make_unique<LogPager>(store, *rowless_filter_,
                                                  *start_.log_below_rows_from, std::move(options));
   }
@@ -301,7 +302,12 @@ absl::Status SubscriptionReactor::PushPage(LogPage page) {
       if (auto status = Announce(head.schema_ids); !status.ok()) return status;
       Push(BatchMessage(std::move(head.batch), head.transactions));
     }
-    if (auto status = PushSchemaChange(head.step); !status.ok()) return status;
+    if (const auto* gap = std::get_if<store::Gap>(&head.then)) {
+      Push(RecordMessage(GapNotice(*plan_->feed, *gap, subscription_->boundary().has_value())));
+      continue;
+    }
+    auto status = PushSchemaChange(std::get<store::SchemaTransition>(head.then));
+    if (!status.ok()) return status;
   }
   if (page.batch.empty()) return absl::OkStatus();
   if (auto status = Announce(page.schema_ids); !status.ok()) return status;
@@ -318,12 +324,22 @@ absl::Status SubscriptionReactor::PushSchemaChange(const store::SchemaTransition
   return Announce({step.after});
 }
 
+bool SubscriptionReactor::PushGaps(const Position& after, const Position& upto) {
+  const std::vector<store::Gap> gaps = plan_->feed->store().GapsBetween(after, upto);
+  for (const store::Gap& gap : gaps) {
+    Push(RecordMessage(GapNotice(*plan_->feed, gap, subscription_->boundary().has_value())));
+  }
+  return !gaps.empty();
+}
+
 absl::Status SubscriptionReactor::ReadLogBelowRows(absl::Time now) {
   auto page = log_below_rows_->Next(page_bytes());
   if (!page.ok()) return page.status();
   const bool at_end = page->at_end;
-  const bool sent = !page->empty();
+  bool sent = !page->empty();
+  const Position upto = page->upto;
   if (auto status = PushPage(*std::move(page)); !status.ok()) return status;
+  if (at_end) sent = PushGaps(upto, start_.boundary) || sent;
   subscription_->LogBelowRowsRead(at_end, sent, now);
   if (at_end) log_below_rows_.reset();
   return absl::OkStatus();
@@ -356,16 +372,17 @@ absl::Status SubscriptionReactor::ReadLog(absl::Time now) {
     options.cursor_of = [&feed](const Position& position) { return feed.Cursor(position); };
     options.part_bytes = part_bytes();
     options.shows_schema_changes = true;
+    options.shows_gaps = true;
     options.until = log_until_ = bound_->limit().position;
     options.commit_time_us_max = bound_->limit().commit_time_us_max;
     log_ = std::make_unique<LogPager>(feed.store(), plan_->filter, boundary, std::move(options));
   }
   const Position proved = feed.tail().proved();
   Position head = feed.tail().head();
-  head = std::min(head, log_until_.value_or(head));
+  if (log_until_) head = ClipToGeneration(feed.store(), std::min(head, *log_until_));
   auto page = log_->Next(page_bytes());
   if (!page.ok()) return page.status();
-  const bool sent = !page->empty();
+  bool sent = !page->empty();
   const bool at_end = page->at_end;
   const Position upto = page->upto;
   behind_bytes_ += page->batch.size();
@@ -373,14 +390,22 @@ absl::Status SubscriptionReactor::ReadLog(absl::Time now) {
   if (auto status = PushPage(*std::move(page)); !status.ok()) return status;
   if (too_late) {
     bound_->TooLateAt(*too_late);
+    sent = PushGaps(upto, bound_->known()->until) || sent;
     subscription_->LogRead(bound_->known()->until, std::nullopt, sent, now);
     subscription_->EndSeen();
     return absl::OkStatus();
   }
+  if (at_end) sent = PushGaps(upto, head) || sent;
   subscription_->LogRead(upto, at_end ? std::optional(head) : std::nullopt, sent, now);
   if (at_end) {
     // Meanwhile more may be allowed than this page was read for.
-    if (log_until_ == bound_->limit().position) subscription_->EverythingTaken(proved);
+    if (log_until_ == bound_->limit().position) {
+      // What is on its way first: with an error, it would not be sent.
+      if (outgoing_.empty()) {
+        if (auto status = bound_->CheckProvable(); !status.ok()) return status;
+      }
+      subscription_->EverythingTaken(bound_->ProvedHere(proved));
+    }
     log_.reset();
     Follow(true);
   } else if (behind_bytes_ > limits::ring_bytes_max) {
@@ -403,7 +428,7 @@ void SubscriptionReactor::Follow(bool follow) {
 
 absl::StatusOr<bool> SubscriptionReactor::TakeTail(absl::Time now) {
   TailHub& tail = plan_->feed->tail();
-  const TailTaken taken = tail.Take(*subscription_->boundary(), page_bytes(), bound_->limit());
+  TailTaken taken = tail.Take(*subscription_->boundary(), page_bytes(), bound_->limit());
   switch (taken.kind) {
     case TailTaken::Kind::kBehind:
       subscription_->FellBehind();
@@ -412,8 +437,12 @@ absl::StatusOr<bool> SubscriptionReactor::TakeTail(absl::Time now) {
       subscription_->TailInStore(taken.upto);
       return false;
     case TailTaken::Kind::kCaughtUp:
+      if (bound_->limit().position) {
+        taken.upto = ClipToGeneration(plan_->feed->store(), taken.upto);
+      }
       subscription_->TailTaken(taken.upto, true, false, now);
-      subscription_->EverythingTaken(taken.proved);
+      if (auto status = bound_->CheckProvable(); !status.ok()) return status;
+      subscription_->EverythingTaken(bound_->ProvedHere(taken.proved));
       ReleaseLog();
       if (subscription_->Next(now) != Subscription::Step::kTakeTail) return false;
       return tail.Wait(taken.upto, shared_from_this(),

@@ -85,6 +85,8 @@ class SubscriptionReactor final : public grpc::ServerWriteReactor<grpc::ByteBuff
   void SendClosing();
   absl::Status PushPage(LogPage page);
   absl::Status PushSchemaChange(const store::SchemaTransition& step);
+  // Those behind `after`, up to `upto`; true when there was one.
+  bool PushGaps(const Position& after, const Position& upto);
   // Sends the schemas that the client was not told yet.
   absl::Status Announce(const std::vector<uint64_t>& schema_ids);
   void Follow(bool follow);

@@ -87,6 +87,11 @@ std::vector<ChunkPtr> TailHub::Prepare(const store::AppendBatch& batch) const {
     encode = followers_ > 0;
   }
   ChunkBuilder builder(cursor_of_);
+  if (batch.gap) {
+    // Where the next generation begins, each stream reads the log for itself.
+    if (const auto to = Position::FromBytes(batch.gap->to()); to.ok()) builder.AddInStore(*to);
+    return builder.Finish();
+  }
   if (!encode) {
     // Readers that arrive until Publish find the last transaction named, and read from the store.
     Position last;

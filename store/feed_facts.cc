@@ -19,6 +19,7 @@ class FactsReader {
     if (absl::Status s = ReadRowsMarker(); !s.ok()) return s;
     if (absl::Status s = ReadLastTransaction(); !s.ok()) return s;
     if (absl::Status s = ReadSchemas(); !s.ok()) return s;
+    if (absl::Status s = ReadGaps(); !s.ok()) return s;
     return ReadSpooled();
   }
 
@@ -128,6 +129,24 @@ class FactsReader {
       }
     }
     return database_.Error(at->status(), "read the schemas");
+  }
+
+  absl::Status ReadGaps() {
+    const std::unique_ptr<rocksdb::Iterator> at(
+        database_.rocks()->NewIterator(rocksdb::ReadOptions(), database_.meta()));
+    const std::string prefix = GapPrefix(facts_.id);
+    for (at->Seek(prefix); at->Valid() && at->key().starts_with(prefix); at->Next()) {
+      v1::GapRecord record;
+      const std::string_view value = at->value().ToStringView();
+      if (!record.ParseFromArray(value.data(), static_cast<int>(value.size()))) {
+        Defect("a Gap record is no tidemark.v1.GapRecord");
+        continue;
+      }
+      const auto from = ReadPosition(record.from(), "the end of a generation");
+      const auto to = ReadPosition(record.to(), "the beginning of a generation");
+      if (from && to) facts_.gaps.push_back({*from, *to, std::move(record)});
+    }
+    return database_.Error(at->status(), "read the gaps");
   }
 
   absl::Status ReadSpooled() {

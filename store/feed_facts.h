@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "store/database.h"
+#include "store/gap.h"
 #include "store/key_format.h"
 #include "tidemark/v1/change.pb.h"
 #include "tidemark/v1/stored.pb.h"
@@ -40,6 +41,8 @@ struct FeedFacts {
   std::vector<SchemaStep> history;
   // Large transactions that the log refers to, by spool id.
   std::map<uint64_t, Position> spooled;
+  // By generation.
+  std::vector<Gap> gaps;
   std::vector<std::string> defects;
 
   // The newest transaction or checkpoint; nullopt in an empty feed.

@@ -15,6 +15,7 @@
 #include "proto/encoded_transaction.h"
 #include "proto/position.h"
 #include "store/change_index.h"
+#include "store/gap.h"
 #include "store/log_reader.h"
 #include "store/rows_reader.h"
 #include "store/schema_transition.h"
@@ -62,6 +63,9 @@ struct AppendBatch {
   std::vector<std::pair<std::string, std::string>> restored;
   // Each replaces what was remembered of its table.
   std::vector<v1::TableState> table_states;
+  // The next generation begins here: the gap leads from the head to the checkpoint, and there are
+  // no transactions. Fsynced.
+  std::optional<v1::GapRecord> gap;
 };
 
 struct RetentionBounds {
@@ -108,7 +112,18 @@ class FeedStore {
 
   // Looking.
 
+  // Its generation is that of when the store was opened; see generation().
   virtual const v1::FeedRecord& record() const = 0;
+  virtual uint32_t generation() const = 0;
+  // First boundary of a generation that began behind a gap, last one of a generation that is
+  // closed.
+  virtual std::optional<Position> BeginOfGeneration(uint32_t generation) const = 0;
+  virtual std::optional<Position> EndOfGeneration(uint32_t generation) const = 0;
+  // Gaps with their `to` behind `after`, at or before `upto`, rising. From memory; cheap where the
+  // two are of one generation.
+  virtual std::vector<Gap> GapsBetween(const Position& after, const Position& upto) const = 0;
+  // Of the feed's whole life, rising; of trimmed stretches too.
+  virtual std::vector<Gap> Gaps() const = 0;
   virtual v1::Checkpoint checkpoint() const = 0;
   // What capture remembers of its tables.
   virtual std::vector<v1::TableState> table_states() const = 0;

@@ -167,6 +167,14 @@ std::string LostTableKey(FeedId feed, std::string_view schema_name, std::string_
   return key;
 }
 
+std::string GapPrefix(FeedId feed) { return MetaKey('G', feed); }
+
+std::string GapKey(FeedId feed, uint32_t generation) {
+  std::string key = GapPrefix(feed);
+  AppendBig32(&key, generation);
+  return key;
+}
+
 std::string TableStatePrefix(FeedId feed) { return MetaKey('A', feed); }
 
 std::string TableStateKey(FeedId feed, std::string_view schema_name, std::string_view table_name) {

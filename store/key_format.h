@@ -12,7 +12,7 @@
 
 namespace tidemark::store {
 
-inline constexpr uint32_t kFormatVersion = 2;
+inline constexpr uint32_t kFormatVersion = 3;
 
 // Column families. RocksDB's own "default" stays empty.
 inline constexpr char kLogFamily[] = "log";
@@ -111,5 +111,8 @@ std::string SamplePrefix(FeedId);
 // B | feed | schema name | 0x00 | table name: LostTable.
 std::string LostTableKey(FeedId, std::string_view schema_name, std::string_view table_name);
 std::string LostTablePrefix(FeedId);
+// G | feed | generation (4) that begins behind it: GapRecord.
+std::string GapKey(FeedId, uint32_t generation);
+std::string GapPrefix(FeedId);
 
 }  // namespace tidemark::store

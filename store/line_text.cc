@@ -174,6 +174,18 @@ std::string FeedLine(const FeedFacts& facts, bool json) {
   return std::move(line).Text();
 }
 
+std::string GapLine(const FeedFacts& facts, const Gap& gap, bool json) {
+  Line line("gap", json);
+  line.String("feed", facts.name)
+      .At("from", gap.from)
+      .At("to", gap.to)
+      .String("reason", gap.record.reason())
+      .String("policy", v1::RecoveryPolicy_Name(gap.record.policy()))
+      .String("time", TimeText(gap.record.time_us()))
+      .String("detail", gap.record.detail());
+  return std::move(line).Text();
+}
+
 std::string SchemaLine(const FeedFacts& facts, const v1::TableSchema& schema, bool json) {
   std::string columns;
   std::string keys;

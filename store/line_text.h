@@ -12,6 +12,7 @@
 namespace tidemark::store {
 
 std::string FeedLine(const FeedFacts& facts, bool json);
+std::string GapLine(const FeedFacts& facts, const Gap& gap, bool json);
 std::string SchemaLine(const FeedFacts& facts, const v1::TableSchema& schema, bool json);
 std::string SchemaSinceLine(const FeedFacts& facts, const SchemaStep& step, bool json);
 std::string TransactionLine(const ScannedEntry& first, bool json);

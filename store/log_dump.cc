@@ -42,6 +42,7 @@ class LogPrinter {
 
   void Add(const ScannedEntry& entry) {
     if (entry.first) {
+      PrintGapsBefore(entry.position);
       header_ = TransactionLine(entry, options_.json);
       // With a choice of tables, only once a change is wanted.
       if (!options_.tables) PrintHeader();
@@ -58,7 +59,21 @@ class LogPrinter {
     }
   }
 
+  // Those that nothing stands behind.
+  void Finish(const std::optional<Position>& upto) {
+    for (; gap_ < facts_.gaps.size() && (!upto || facts_.gaps[gap_].to <= *upto); ++gap_) {
+      print_(GapLine(facts_, facts_.gaps[gap_], options_.json));
+    }
+  }
+
  private:
+  void PrintGapsBefore(const Position& position) {
+    for (; gap_ < facts_.gaps.size() && facts_.gaps[gap_].to < position; ++gap_) {
+      const bool wanted = !options_.after || facts_.gaps[gap_].to > *options_.after;
+      if (wanted) print_(GapLine(facts_, facts_.gaps[gap_], options_.json));
+    }
+  }
+
   void PrintHeader() {
     if (!header_.empty()) print_(header_);
     header_.clear();
@@ -89,6 +104,7 @@ class LogPrinter {
   const FeedFacts& facts_;
   const PrintLine& print_;
   std::string header_;
+  size_t gap_ = 0;
   v1::Run run_;
 };
 
@@ -101,7 +117,10 @@ absl::Status DumpFeedLog(const DumpOptions& options, const Database& database,
   for (;;) {
     const absl::StatusOr<bool> more = scan.Next(&entry);
     if (!more.ok()) return more.status();
-    if (!*more || (options.until && entry.position > *options.until)) return absl::OkStatus();
+    if (!*more || (options.until && entry.position > *options.until)) {
+      printer.Finish(options.until);
+      return absl::OkStatus();
+    }
     printer.Add(entry);
   }
 }

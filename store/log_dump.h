@@ -2,8 +2,8 @@
 // to it. A server may run on it meanwhile.
 //
 // JSON: a change is {"__op","__pos","__seq","__table", then a member per column}, a current row the
-// same without __op; every other line has "__record": feed, schema, schema_since, transaction or
-// defect (an entry that cannot be read). Values: proto/value_json.h.
+// same without __op; every other line has "__record": feed, schema, schema_since, transaction, gap
+// or defect (an entry that cannot be read). Values: proto/value_json.h.
 #pragma once
 
 #include <functional>

@@ -38,6 +38,7 @@ StoredFeed::StoredFeed(Database* database, FeedId feed, const StoreOptions& opti
       snapshot_rows_(database, feed, Lookups()),
       tail_rows_(database, feed, &state_, RowKeys(feed, Lookups().schema, Lookups().keeps_rows),
                  [this] { return FoldToHead(); }),
+      generations_(database, feed),
       lost_rows_(database, feed),
       folder_(database, feed, &state_, Lookups()) {}
 
@@ -56,6 +57,7 @@ absl::Status StoredFeed::Load() {
   const auto record = database_.ReadMeta(FeedRecordKey(feed_));
   if (!record.ok()) return record.status();
   if (!record_.ParseFromString(*record)) return database_.Damaged("a feed's record is unreadable");
+  if (absl::Status status = generations_.Open(record_); !status.ok()) return status;
   if (absl::Status status = schemas_.Open(); !status.ok()) return status;
   if (absl::Status status = spool_.Open(); !status.ok()) return status;
   if (absl::Status status = lost_rows_.Open(); !status.ok()) return status;
@@ -115,6 +117,7 @@ absl::Status StoredFeed::AppendAll(const AppendBatch& batch) {
   if (status.ok() && batch.snapshot_whole) {
     status = AddSnapshotWhole(*batch.snapshot_whole, &write, &appended);
   }
+  if (status.ok()) status = AddGap(batch, &write);
   if (status.ok()) status = AddTransactions(batch, &write, &appended);
   if (status.ok() && !batch.schemas.empty() && (batch.snapshot_whole || snapshot_whole())) {
     schemas_.StageFirst(appended.head, &write);
@@ -128,10 +131,12 @@ absl::Status StoredFeed::AppendAll(const AppendBatch& batch) {
     write.Put(database_.meta(), TableStateKey(feed_, state.schema_name(), state.table_name()),
               state.SerializeAsString());
   }
-  // Rows must not go from the disk before it is there why.
-  if (status.ok()) status = database_.Write(&write, /*sync=*/!batch.lost.empty());
+  // Rows must not go from the disk before it is there why; nor is a generation begun twice.
+  const bool sync = !batch.lost.empty() || batch.gap.has_value();
+  if (status.ok()) status = database_.Write(&write, sync);
   if (!status.ok()) {
     schemas_.Drop();
+    generations_.Drop();
     lost_rows_.Drop();
     return status;
   }
@@ -152,6 +157,16 @@ absl::Status StoredFeed::WaitForFold() {
           "allowed; capture goes on when they have caught up{}{}",
           record_.name(), options_.unfolded_tail_bytes_max >> 20,
           cause.ok() ? "" : ". The fold fails: ", cause.ok() ? "" : std::string(cause.message())));
+}
+
+absl::Status StoredFeed::AddGap(const AppendBatch& batch, rocksdb::WriteBatch* write) {
+  if (!batch.gap) return absl::OkStatus();
+  const bool nothing_else = batch.transactions.empty() && batch.spooled.empty();
+  if (!snapshot_whole() || !nothing_else || !batch.checkpoint ||
+      batch.checkpoint->position() != batch.gap->to()) {
+    return absl::InvalidArgumentError("a gap comes alone, with the checkpoint behind it");
+  }
+  return generations_.Stage(*batch.gap, head(), write);
 }
 
 absl::Status StoredFeed::AddSnapshotWhole(const Position& position, rocksdb::WriteBatch* write,
@@ -202,6 +217,10 @@ absl::Status StoredFeed::AddTransactions(const AppendBatch& batch, rocksdb::Writ
 absl::Status StoredFeed::AddOne(const Position& position, int64_t commit_time_us, uint64_t bytes,
                                 rocksdb::WriteBatch* write, Appended* appended) {
   if (position <= appended->head) return NotRising(position, appended->head);
+  if (position.generation() != generation()) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} is not of the present generation {}", position.Text(), generation()));
+  }
   appended->head = position;
   if (appended->sampler.Add(commit_time_us, bytes, appended->clock_us)) {
     write->Put(database_.meta(), SampleKey(feed_, position), appended->sampler.now().Encode());
@@ -212,6 +231,8 @@ absl::Status StoredFeed::AddOne(const Position& position, int64_t commit_time_us
 void StoredFeed::Publish(const AppendBatch& batch, const Appended& appended) {
   for (const SpooledCommit& commit : batch.spooled) spool_.Forget(commit.handle);
   schemas_.Keep();
+  // Before the head moves: who sees what lies behind a gap sees the gap.
+  generations_.Keep();
   lost_rows_.Keep();
   sampler_ = appended.sampler;
   Position head = appended.head;

@@ -15,6 +15,7 @@
 #include "store/feed_state.h"
 #include "store/feed_store.h"
 #include "store/fold_thread.h"
+#include "store/generations.h"
 #include "store/log_sample.h"
 #include "store/lost_rows.h"
 #include "store/rows_folder.h"
@@ -51,6 +52,17 @@ class StoredFeed final : public FeedStore {
   void SetRowsPolicy(std::function<bool(const v1::TableSchema&)> keeps_rows) override;
 
   const v1::FeedRecord& record() const override { return record_; }
+  uint32_t generation() const override { return generations_.current(); }
+  std::optional<Position> BeginOfGeneration(uint32_t generation) const override {
+    return generations_.BeginOf(generation);
+  }
+  std::optional<Position> EndOfGeneration(uint32_t generation) const override {
+    return generations_.EndOf(generation);
+  }
+  std::vector<Gap> GapsBetween(const Position& after, const Position& upto) const override {
+    return generations_.Between(after, upto);
+  }
+  std::vector<Gap> Gaps() const override { return generations_.All(); }
   v1::Checkpoint checkpoint() const override;
   std::vector<v1::TableState> table_states() const override;
   bool snapshot_whole() const override { return state_.Get().snapshot_whole; }
@@ -115,6 +127,7 @@ class StoredFeed final : public FeedStore {
                                Appended* appended);
   absl::Status AddOne(const Position& position, int64_t commit_time_us, uint64_t bytes,
                       rocksdb::WriteBatch* write, Appended* appended);
+  absl::Status AddGap(const AppendBatch& batch, rocksdb::WriteBatch* write);
   absl::Status AddSnapshotWhole(const Position& position, rocksdb::WriteBatch* write,
                                 Appended* appended);
   void Publish(const AppendBatch& batch, const Appended& appended);
@@ -134,7 +147,8 @@ class StoredFeed final : public FeedStore {
   // Boundary of the initial snapshot, once it was asked for.
   std::optional<Position> snapshot_boundary_;
 
-  LostRows lost_rows_;  // changed by the writer's thread
+  Generations generations_;  // changed by the writer's thread
+  LostRows lost_rows_;       // changed by the writer's thread
 
   mutable std::mutex mutex_;
   v1::Checkpoint checkpoint_;                           // protected by mutex_

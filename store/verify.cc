@@ -133,6 +133,15 @@ class FeedVerifier {
              facts_.rows ? "the rows have a boundary, though the snapshot is not whole"
                          : "the snapshot is whole, and the rows have no boundary");
     }
+    for (const Gap& gap : facts_.gaps) {
+      at_or_behind("the end of a generation", gap.from, "the beginning of the next", gap.to);
+      at_or_behind("the beginning of a generation", gap.to, "the head", facts_.head());
+    }
+    if (!facts_.gaps.empty() && facts_.gaps.back().to.generation() != facts_.record.generation()) {
+      Report(check::kBoundary, facts_.gaps.back().to,
+             fmt::format("the last gap leads to generation {}, the feed is in generation {}",
+                         facts_.gaps.back().to.generation(), facts_.record.generation()));
+    }
     if (!facts_.rows) return;
     at_or_behind("the floor", facts_.floor, "the boundary of the rows", facts_.rows->folded);
     at_or_behind("the boundary of the rows", facts_.rows->folded, "the head", facts_.head());

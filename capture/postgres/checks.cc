@@ -236,9 +236,7 @@ void Checks::CheckSlot() {
   }
   if ((*slot)->wal_status == "lost") {
     AddError(reason::kSlotLost,
-             fmt::format("slot {} is lost: the server removed the log that it kept", slot_),
-             fmt::format("SELECT pg_drop_replication_slot({}); -- and take a new snapshot",
-                         QuoteLiteral(slot_)));
+             fmt::format("slot {} is lost: the server removed the log that it kept", slot_), "");
   }
   if (absl::Status free = CheckSlotFree(**slot); !free.ok()) {
     Add(Finding::Severity::kWarning, reason::kSlotActive, std::string(free.message()), "");

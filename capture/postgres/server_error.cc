@@ -62,11 +62,11 @@ Meaning OfConnecting(std::string_view text) {
 Meaning OfReplicationObject(std::string_view text) {
   if (Holds(text, "publication")) {
     return {absl::StatusCode::kFailedPrecondition, reason::kPublicationMissing,
-            "the publication must exist before the slot: make it, drop the slot, and start anew"};
+            "it must exist from before the slot's position on"};
   }
   if (Holds(text, "replication slot")) {
     return {absl::StatusCode::kFailedPrecondition, reason::kSlotMissing,
-            "changes since it was last confirmed may be gone: take a new snapshot"};
+            "changes since it was last confirmed may be gone"};
   }
   return {absl::StatusCode::kFailedPrecondition, reason::kSourceProtocol, "look at the server"};
 }
@@ -83,7 +83,7 @@ Meaning OfObjectState(std::string_view text) {
   if (Holds(text, "can no longer get changes") || Holds(text, "invalidated") ||
       Holds(text, "exceeded the maximum reserved size")) {
     return {absl::StatusCode::kDataLoss, reason::kSlotLost,
-            "the server gave up the log that was needed: take a new snapshot"};
+            "the server gave up the log that was needed"};
   }
   if (Holds(text, "publishes updates") || Holds(text, "publishes deletes")) {
     return {absl::StatusCode::kFailedPrecondition, reason::kSourceSetting,
@@ -119,7 +119,7 @@ Meaning OfSqlState(std::string_view state, std::string_view text) {
   }
   if (state == "58P01" && Holds(text, "WAL segment")) {
     return {absl::StatusCode::kDataLoss, reason::kSlotLost,
-            "the server removed the log that was needed: take a new snapshot"};
+            "the server removed the log that was needed"};
   }
   if (state == "08P01") return kProxy;
   const std::string_view state_class = state.substr(0, 2);

@@ -15,28 +15,12 @@ absl::Status Refuse(std::string_view reason, const std::string& message,
   return ErrorWithReason(absl::StatusCode::kFailedPrecondition, reason, message, details);
 }
 
-absl::Status CheckIdentity(const v1::PostgresCheckpoint& checkpoint, const ServerFacts& server) {
-  if (checkpoint.system_identifier() != server.system_identifier) {
-    return Refuse(
-        reason::kSourceReplaced,
-        fmt::format("the server is another cluster: system identifier {}, the feed was "
-                    "captured from {}; connect to that one, or make a new feed",
-                    server.system_identifier, checkpoint.system_identifier()),
-        {{"expected", checkpoint.system_identifier()}, {"found", server.system_identifier}});
-  }
-  if (checkpoint.database() != server.database) {
-    return Refuse(reason::kSourceReplaced,
-                  fmt::format("the feed was captured from database {}, not {}; connect to that "
-                              "one, or make a new feed",
-                              checkpoint.database(), server.database),
-                  {{"expected", checkpoint.database()}, {"found", server.database}});
-  }
+absl::Status CheckTimeline(const v1::PostgresCheckpoint& checkpoint, const ServerFacts& server) {
   if (checkpoint.timeline() != server.timeline) {
     return Refuse(
         reason::kSourceTimeline,
         fmt::format("the server is on timeline {}, the feed was captured from timeline {}: a "
-                    "standby was promoted or a backup restored, and commits may have been undone; "
-                    "connect to the old primary, or take a new snapshot",
+                    "standby was promoted or a backup restored, and commits may have been undone",
                     server.timeline, checkpoint.timeline()),
         {{"expected", std::to_string(checkpoint.timeline())},
          {"found", std::to_string(server.timeline)}});
@@ -44,25 +28,25 @@ absl::Status CheckIdentity(const v1::PostgresCheckpoint& checkpoint, const Serve
   return absl::OkStatus();
 }
 
-absl::Status CheckPositions(Lsn checkpoint, const ServerFacts& server, const SlotFacts& slot) {
-  if (checkpoint > server.flush_lsn) {
-    return Refuse(reason::kSourceRewound,
-                  fmt::format("the feed was captured up to {}, but the server's log ends at {}: it "
-                              "was restored from an older state; take a new snapshot",
-                              LsnText(checkpoint), LsnText(server.flush_lsn)),
-                  {{"checkpoint", LsnText(checkpoint)}, {"server", LsnText(server.flush_lsn)}});
-  }
-  if (*slot.confirmed_flush > checkpoint) {
-    return Refuse(
-        reason::kSlotAdvanced,
-        fmt::format("slot {} stands at {}, past the feed's checkpoint {}: somebody else moved "
-                    "it, and the changes between are not sent again; take a new snapshot",
-                    slot.name, LsnText(*slot.confirmed_flush), LsnText(checkpoint)),
-        {{"slot", slot.name},
-         {"checkpoint", LsnText(checkpoint)},
-         {"confirmed_flush", LsnText(*slot.confirmed_flush)}});
-  }
-  return absl::OkStatus();
+absl::Status CheckNotRewound(Lsn checkpoint, const ServerFacts& server) {
+  if (checkpoint <= server.flush_lsn) return absl::OkStatus();
+  return Refuse(reason::kSourceRewound,
+                fmt::format("the feed was captured up to {}, but the server's log ends at {}: it "
+                            "was restored from an older state",
+                            LsnText(checkpoint), LsnText(server.flush_lsn)),
+                {{"checkpoint", LsnText(checkpoint)}, {"server", LsnText(server.flush_lsn)}});
+}
+
+absl::Status CheckNotAdvanced(Lsn checkpoint, const SlotFacts& slot) {
+  if (*slot.confirmed_flush <= checkpoint) return absl::OkStatus();
+  return Refuse(
+      reason::kSlotAdvanced,
+      fmt::format("slot {} stands at {}, past the feed's checkpoint {}: somebody else moved "
+                  "it, and the changes between are not sent again",
+                  slot.name, LsnText(*slot.confirmed_flush), LsnText(checkpoint)),
+      {{"slot", slot.name},
+       {"checkpoint", LsnText(checkpoint)},
+       {"confirmed_flush", LsnText(*slot.confirmed_flush)}});
 }
 
 std::optional<Lsn> LsnOrNothing(const ResultRows& rows, size_t column) {
@@ -107,6 +91,25 @@ absl::StatusOr<std::optional<SlotFacts>> ReadSlot(Connection* sql, const std::st
   return SlotFromRows(name, *rows);
 }
 
+absl::Status CheckSameDatabase(const v1::PostgresCheckpoint& checkpoint,
+                               const ServerFacts& server) {
+  if (checkpoint.system_identifier() != server.system_identifier) {
+    return Refuse(
+        reason::kSourceReplaced,
+        fmt::format("the server is another cluster: system identifier {}, the feed was "
+                    "captured from {}",
+                    server.system_identifier, checkpoint.system_identifier()),
+        {{"expected", checkpoint.system_identifier()}, {"found", server.system_identifier}});
+  }
+  if (checkpoint.database() != server.database) {
+    return Refuse(reason::kSourceReplaced,
+                  fmt::format("the feed was captured from database {}, not {}",
+                              checkpoint.database(), server.database),
+                  {{"expected", checkpoint.database()}, {"found", server.database}});
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckSlotKind(const SlotFacts& slot, const std::string& database) {
   if (slot.type == "logical" && slot.plugin == kPlugin && slot.database == database) {
     return absl::OkStatus();
@@ -138,28 +141,31 @@ absl::Status CheckSlotFree(const SlotFacts& slot) {
 absl::Status CheckResume(const v1::PostgresCheckpoint& checkpoint, Lsn checkpoint_lsn,
                          const ServerFacts& server, const std::string& slot_name,
                          const std::optional<SlotFacts>& slot) {
-  if (absl::Status status = CheckIdentity(checkpoint, server); !status.ok()) return status;
+  if (absl::Status status = CheckSameDatabase(checkpoint, server); !status.ok()) return status;
+  if (absl::Status status = CheckTimeline(checkpoint, server); !status.ok()) return status;
+  if (absl::Status status = CheckNotRewound(checkpoint_lsn, server); !status.ok()) return status;
   if (!slot.has_value()) {
     return Refuse(reason::kSlotMissing,
                   fmt::format("slot {} is gone; the feed was captured up to {}, and what changed "
-                              "since then cannot be told: take a new snapshot",
+                              "since then cannot be told",
                               slot_name, LsnText(checkpoint_lsn)),
                   {{"slot", slot_name}, {"checkpoint", LsnText(checkpoint_lsn)}});
   }
   if (absl::Status status = CheckSlotKind(*slot, server.database); !status.ok()) return status;
-  // A lost slot still shows its confirmed position, which says nothing any more.
-  if (slot->wal_status == "lost" || !slot->restart.has_value() ||
-      !slot->confirmed_flush.has_value()) {
+  if (IsLost(*slot)) {
     return ErrorWithReason(absl::StatusCode::kDataLoss, reason::kSlotLost,
                            fmt::format("slot {} is lost: the server removed the log behind {} (see "
-                                       "max_slot_wal_keep_size); take a new snapshot",
+                                       "max_slot_wal_keep_size)",
                                        slot_name, LsnText(checkpoint_lsn)),
                            {{"slot", slot_name}, {"checkpoint", LsnText(checkpoint_lsn)}});
   }
-  if (absl::Status status = CheckPositions(checkpoint_lsn, server, *slot); !status.ok()) {
-    return status;
-  }
+  if (absl::Status status = CheckNotAdvanced(checkpoint_lsn, *slot); !status.ok()) return status;
   return CheckSlotFree(*slot);
+}
+
+bool IsLost(const SlotFacts& slot) {
+  return slot.wal_status == "lost" || !slot.restart.has_value() ||
+         !slot.confirmed_flush.has_value();
 }
 
 void FillSlotStatus(const SlotFacts& slot, v1::SlotStatus* status) {

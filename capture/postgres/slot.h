@@ -41,16 +41,21 @@ absl::StatusOr<std::optional<SlotFacts>> ReadSlot(Connection* sql, const std::st
                                                   absl::Time deadline);
 
 // Whether the log goes on exactly behind the checkpoint: the server itself does not say (E8). In
-// this order: SOURCE_REPLACED, SOURCE_TIMELINE_CHANGED, SLOT_MISSING, SLOT_FOREIGN, SLOT_LOST,
-// SOURCE_REWOUND, SLOT_ADVANCED, SLOT_ACTIVE. Pure.
+// this order: SOURCE_REPLACED, SOURCE_TIMELINE_CHANGED, SOURCE_REWOUND, SLOT_MISSING, SLOT_FOREIGN,
+// SLOT_LOST, SLOT_ADVANCED, SLOT_ACTIVE. Pure.
 absl::Status CheckResume(const v1::PostgresCheckpoint& checkpoint, Lsn checkpoint_lsn,
                          const ServerFacts& server, const std::string& slot_name,
                          const std::optional<SlotFacts>& slot);
 
+// SOURCE_REPLACED when the server is another cluster, or the database another one. Pure.
+absl::Status CheckSameDatabase(const v1::PostgresCheckpoint& checkpoint, const ServerFacts& server);
 // SLOT_FOREIGN when `slot` is not a logical slot with pgoutput of `database`. Pure.
 absl::Status CheckSlotKind(const SlotFacts& slot, const std::string& database);
 // SLOT_ACTIVE, with the process. Pure.
 absl::Status CheckSlotFree(const SlotFacts& slot);
+// The server removed what the slot held back. It still shows a confirmed position, which says
+// nothing any more. Pure.
+bool IsLost(const SlotFacts& slot);
 
 void FillSlotStatus(const SlotFacts& slot, v1::SlotStatus* status);
 

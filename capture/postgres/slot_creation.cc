@@ -71,7 +71,7 @@ absl::Status DropSlot(Connection* sql, const std::string& slot, absl::Time deadl
       ->Query(fmt::format("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots "
                           "WHERE slot_name = {}",
                           QuoteLiteral(slot)),
-              "dropping the slot of an unfinished snapshot", deadline)
+              fmt::format("dropping slot {}, which is made again", slot), deadline)
       .status();
 }
 

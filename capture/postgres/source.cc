@@ -47,13 +47,16 @@ absl::Status PostgresSource::Open(const v1::Checkpoint& checkpoint, uint32_t gen
   std::lock_guard lock(session_mutex_);
   CloseSessions();
   generation_ = generation;
+  behind_gap_ = false;
   // One that came too late for the last Read must not end this call.
   interruption_.Consume();
   absl::Status status = Connect();
   if (status.ok()) status = CheckStopPossible();
   if (status.ok()) {
-    status = checkpoint.snapshot_phase() == v1::SNAPSHOT_PHASE_WHOLE ? OpenWhole(checkpoint)
-                                                                     : OpenFresh(checkpoint);
+    const bool whole = checkpoint.snapshot_phase() == v1::SNAPSHOT_PHASE_WHOLE;
+    status = !whole                    ? OpenFresh(checkpoint)
+             : checkpoint.has_broken() ? OpenBroken(checkpoint)
+                                       : OpenWhole(checkpoint);
   }
   interruption_.Consume();
   return Failed(std::move(status));
@@ -109,7 +112,7 @@ absl::StatusOr<CaptureBatch> PostgresSource::ReadPhase(absl::Time deadline) {
     case Phase::kClosed:
       return absl::FailedPreconditionError("the source is not open");
     case Phase::kPreparing:
-      return Prepare();
+      return healing_ ? PrepareHealing() : Prepare();
     case Phase::kAwaitingConfirm:
       status = WaitForConfirm(deadline);
       break;
@@ -121,6 +124,8 @@ absl::StatusOr<CaptureBatch> PostgresSource::ReadPhase(absl::Time deadline) {
       break;
     case Phase::kSnapshot:
       return ReadSnapshot(deadline);
+    case Phase::kHealed:
+      return FinishHealing();
     case Phase::kStartStreaming:
       status = StartStreaming();
       break;
@@ -155,6 +160,7 @@ void PostgresSource::CloseSessions() {
     (void)Reply(absl::Now());
   }
   snapshot_.reset();
+  healing_.reset();
   tables_keeper_.reset();
   streaming_.reset();
   replies_.reset();

@@ -1,7 +1,8 @@
 // Captures one PostgreSQL database through logical replication (pgoutput).
 //
 //   Open ─ no whole snapshot ─▶ kPreparing ─ batch, Confirm ─▶ kCreatingSlot ─▶ kSnapshot ─┐
-//     └── whole snapshot ───────────────────────────────────────────────▶ kStreaming ◀──────┘
+//     ├── whole snapshot ───────────────────────────────────────────────▶ kStreaming ◀──────┤
+//     └── a break to be healed ─▶ kPreparing ─ batch, Confirm ─▶ kCreatingSlot ─▶ kHealed ──┘
 #pragma once
 
 #include <memory>
@@ -75,6 +76,7 @@ class PostgresSource final : public Source {
     kConfirmed,
     kCreatingSlot,
     kSnapshot,
+    kHealed,
     kStartStreaming,
     kStreaming
   };
@@ -86,6 +88,13 @@ class PostgresSource final : public Source {
   absl::Status OpenWhole(const v1::Checkpoint& checkpoint);
   absl::Status OpenFresh(const v1::Checkpoint& checkpoint);
   absl::StatusOr<CaptureBatch> ReadPhase(absl::Time deadline);
+
+  absl::Status OpenBroken(const v1::Checkpoint& checkpoint);
+  CaptureBatch PrepareHealing();
+  absl::Status PreparePublicationAgain(Connection* catalog, absl::Time deadline);
+  absl::Status GoOnBehindGap(Lsn consistent);
+  absl::Status MarkTablesForReading();
+  CaptureBatch FinishHealing();
 
   CaptureBatch Prepare();
   absl::Status WaitForConfirm(absl::Time deadline);
@@ -148,6 +157,10 @@ class PostgresSource final : public Source {
   Position head_;
   KnownRows* known_rows_ = nullptr;
   TableKeeper::States table_states_;
+  // While a break is being healed: the checkpoint that it was opened with.
+  std::optional<v1::Checkpoint> healing_;
+  // Opened to go on behind a break.
+  bool behind_gap_ = false;
 
   // Before and during the snapshot.
   bool drop_slot_first_ = false;

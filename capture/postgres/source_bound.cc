@@ -66,12 +66,15 @@ absl::Status PostgresSource::CheckStopAhead(const StopPoint& point, Lsn handed_o
 
 absl::Status PostgresSource::StopAt(const StopPoint& point) {
   std::lock_guard lock(session_mutex_);
-  if (phase_ == Phase::kStreaming) {
+  const bool is_placed =
+      phase_ == Phase::kStreaming || (behind_gap_ && phase_ == Phase::kStartStreaming);
+  if (is_placed) {
     if (point != StopPoint() && !server_.fork.empty()) return ForkError(server_.fork);
     if (absl::Status ahead = CheckStopAhead(point, checkpoint_); !ahead.ok()) return ahead;
   }
   StopPoint before = std::exchange(stop_, point);
-  if (phase_ != Phase::kClosed && phase_ != Phase::kStreaming) {
+  // Behind a break, where capture goes on is known when the slot is made.
+  if (phase_ != Phase::kClosed && phase_ != Phase::kStreaming && !behind_gap_) {
     // Until the slot is there, its consistent point is not known, but what it cannot be before.
     const Lsn snapshot = std::max(consistent_, server_.flush_lsn);
     if (absl::Status behind = CheckStopBehind(snapshot); !behind.ok()) {

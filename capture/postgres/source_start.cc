@@ -18,7 +18,7 @@ absl::Status PostgresSource::OpenWhole(const v1::Checkpoint& checkpoint) {
   const absl::Time deadline = absl::Now() + kConnectTimeout;
   absl::StatusOr<std::optional<SlotFacts>> slot = ReadSlot(catalog_.get(), slot_name_, deadline);
   if (!slot.ok()) return slot.status();
-  if (*slot) status_.Slot(**slot);
+  if (*slot) status_.Slot(**slot, absl::Now());
   start_ = position->engine_low();
   head_ = *position;
   consistent_ = checkpoint.postgres().consistent_lsn();
@@ -33,7 +33,7 @@ absl::Status PostgresSource::OpenWhole(const v1::Checkpoint& checkpoint) {
     return ErrorWithReason(
         absl::StatusCode::kFailedPrecondition, reason::kPublicationMissing,
         fmt::format("publication {} is gone: what the slot still holds cannot be decoded without "
-                    "it, not even by one of the same name made now; take a new snapshot",
+                    "it, not even by one of the same name made now",
                     publication_name_),
         {{"publication", publication_name_}});
   }
@@ -95,10 +95,15 @@ absl::Status PostgresSource::CreateObjects() {
     }
     drop_slot_first_ = false;
   }
-  absl::StatusOr<std::vector<SourceTable>> tables =
-      PreparePublication(*catalog, publication_name_, tables_, deadline);
-  if (!tables.ok()) return tables.status();
-  snapshot_tables_ = *std::move(tables);
+  if (healing_) {
+    absl::Status prepared = PreparePublicationAgain(*catalog, deadline);
+    if (!prepared.ok()) return prepared;
+  } else {
+    absl::StatusOr<std::vector<SourceTable>> tables =
+        PreparePublication(*catalog, publication_name_, tables_, deadline);
+    if (!tables.ok()) return tables.status();
+    snapshot_tables_ = *std::move(tables);
+  }
   if (absl::Status status = SendCreateSlot(replication_.get(), slot_name_); !status.ok()) {
     return status;
   }
@@ -121,7 +126,8 @@ absl::Status PostgresSource::WaitForSlot(absl::Time deadline) {
   absl::StatusOr<std::optional<CreatedSlot>> slot =
       CollectCreatedSlot(replication_.get(), std::min(deadline, waiting_asked_ + kWaitingPeriod));
   if (!slot.ok()) return slot.status();
-  return *slot ? BeginSnapshot(**slot) : absl::OkStatus();
+  if (!*slot) return absl::OkStatus();
+  return healing_ ? GoOnBehindGap((*slot)->consistent) : BeginSnapshot(**slot);
 }
 
 bool PostgresSource::KeepsRows(const v1::TableSchema& schema) const {

@@ -88,10 +88,22 @@ void SourceStatus::Progress(Lsn proved, Lsn server, int64_t newest_commit_us, ab
   if (proved_ >= server_) caught_up_ = now;
 }
 
-void SourceStatus::Slot(const SlotFacts& slot) {
+void SourceStatus::Slot(const SlotFacts& slot, absl::Time now) {
   std::lock_guard lock(mutex_);
   FillSlotStatus(slot, &slot_);
+  wal_rate_.Look(slot.server_flush, now);
+  slot_.clear_headroom_time();
+  if (const auto lasts = wal_rate_.TimeFor(slot_.headroom_bytes());
+      lasts && slot_.has_headroom_bytes()) {
+    SetDuration(*lasts, slot_.mutable_headroom_time());
+  }
   server_ = std::max(server_, slot.server_flush);
+}
+
+void SourceStatus::GoesOnBehind(Lsn start) {
+  std::lock_guard lock(mutex_);
+  proved_ = server_ = start;
+  newest_commit_us_ = 0;
 }
 
 void SourceStatus::Fill(v1::FeedStatus* status, absl::Time now) const {

@@ -10,6 +10,7 @@
 #include "capture/postgres/lsn.h"
 #include "capture/postgres/slot.h"
 #include "capture/postgres/snapshot_reader.h"
+#include "capture/postgres/wal_rate.h"
 #include "tidemark/v1/admin.pb.h"
 
 namespace tidemark::capture::postgres {
@@ -28,7 +29,9 @@ class SourceStatus {
 
   // The source was heard of: how far everything is proved, how far the server is known to be.
   void Progress(Lsn proved, Lsn server, int64_t newest_commit_us, absl::Time now);
-  void Slot(const SlotFacts& slot);
+  void Slot(const SlotFacts& slot, absl::Time now);
+  // What was heard before is of a history that broke off: capture goes on behind `start`.
+  void GoesOnBehind(Lsn start);
 
   void Fill(v1::FeedStatus* status, absl::Time now) const;
 
@@ -37,6 +40,7 @@ class SourceStatus {
   v1::SourceState state_ = v1::SOURCE_STATE_STARTING;
   std::string detail_;
   v1::SlotStatus slot_;
+  WalRate wal_rate_;
   v1::SnapshotStatus snapshot_;
   absl::Time snapshot_started_ = absl::InfinitePast();
   absl::Time snapshot_seen_ = absl::InfinitePast();

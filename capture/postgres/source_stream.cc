@@ -214,7 +214,7 @@ void PostgresSource::RefreshSlotFacts(absl::Time now) {
   if (!slot.ok()) {
     catalog_.reset();
   } else if (*slot) {
-    status_.Slot(**slot);
+    status_.Slot(**slot, now);
   }
 }
 

@@ -13,6 +13,7 @@ void AddExport(CLI::App& app, const client::ChannelOptions& server, int* exit_co
 void AddStatus(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddDescribe(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddStop(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
+void AddRecover(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddTable(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddVerify(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddStreams(CLI::App& app, const client::ChannelOptions& server, int* exit_code);

@@ -115,6 +115,7 @@ absl::Status ExportWriter::OnProgress(const v1::Progress& progress) {
 absl::Status ExportWriter::OnGap(const v1::Gap& gap) {
   fmt::print(stderr, "tidemark: gap: {}: {}\n", gap.reason(), gap.detail());
   now_.gaps.push_back(fmt::format("{}: {}", gap.reason(), gap.detail()));
+  if (!gap.to_cursor().empty()) Reached(gap.to_cursor());
   return absl::OkStatus();
 }
 

@@ -44,6 +44,7 @@ void PrintSlot(const v1::SlotStatus& slot) {
   if (slot.has_headroom_bytes()) {
     fmt::print(", {} until the database gives it up", BytesText(slot.headroom_bytes()));
   }
+  if (slot.has_headroom_time()) fmt::print(" (about {})", DurationText(slot.headroom_time()));
   fmt::print("\n");
 }
 
@@ -72,6 +73,13 @@ void PrintDetails(const v1::FeedStatus& feed) {
   if (feed.has_snapshot() && !feed.snapshot().has_finished()) PrintSnapshot(feed.snapshot());
   PrintTables(feed);
   if (!feed.slot().name().empty()) PrintSlot(feed.slot());
+  if (feed.has_last_gap()) {
+    fmt::print("  generation {}; gap at {}, from {} to {} ({}): {}: {}\n", feed.generation(),
+               TimeText(feed.last_gap().at()), PositionText(feed.last_gap().from()),
+               PositionText(feed.last_gap().to()),
+               EnumText(v1::RecoveryPolicy_Name(feed.last_gap().policy()), "RECOVERY_POLICY_"),
+               feed.last_gap().reason(), feed.last_gap().detail());
+  }
   if (feed.has_stop()) {
     fmt::print("  stop at {}: {}, {}\n", feed.stop().requested(), PositionText(feed.stop().bound()),
                feed.stop().finished() ? "finished" : "not reached");

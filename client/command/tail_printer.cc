@@ -101,6 +101,7 @@ absl::Status TailPrinter::OnSchemaChange(const v1::SchemaChange& change) {
 }
 
 absl::Status TailPrinter::OnGap(const v1::Gap& gap) {
+  if (!gap.to_cursor().empty()) unstored_cursor_ = gap.to_cursor();
   fmt::print(stderr, "tidemark: gap: {}: {} ({})\n", gap.reason(), gap.detail(), options_.where);
   if (options_.format == TailFormat::kText) {
     return output_.AddLine(fmt::format("-- gap: {}: {}", gap.reason(), gap.detail()));

@@ -88,6 +88,7 @@ async function follow(client, feed, file, printed) {
       lines.push('{"__record":"rows_again"}\n');
       Object.assign(printed, {position: '', sequence: '0'});
     }
+    if (record.gap) lines.push(JSON.stringify({__record: 'gap', reason: record.gap.reason, detail: record.gap.detail}) + '\n');
     printed.rows ||= record.opened?.rows_follow;
     for (const item of changes(record, schemas, waiting)) {
       if (record.batch && (item.position < printed.position ||
@@ -96,7 +97,7 @@ async function follow(client, feed, file, printed) {
       if (record.batch) Object.assign(printed, {position: item.position, sequence: item.sequence});
     }
     fs.writeSync(1, lines.join(''));
-    const cursors = [...(record.batch?.transactions ?? []), record.rows, record.progress, record.closing].map((holder) => holder?.cursor).filter(Boolean);
+    const cursors = [...(record.batch?.transactions ?? []), record.rows, record.gap && {cursor: record.gap.to_cursor}, record.progress, record.closing].map((holder) => holder?.cursor).filter(Boolean);
     if (cursors.length > 0) store(file, cursors[cursors.length - 1]);
   }
 }

@@ -67,12 +67,13 @@ def follow(stub, name, path, state):
                 print('{"__record":"rows_again"}')
                 state["printed"] = ("", -1)
             state["rows"] = state["rows"] or record.opened.rows_follow
+            if record.HasField("gap"): print(json.dumps({"__record": "gap", "reason": record.gap.reason, "detail": record.gap.detail}, separators=(",", ":")))
             for item in changes(record, schemas, waiting):
                 if record.HasField("batch") and item[1:3] <= state["printed"]: continue
                 print(as_json(*item))
                 if record.HasField("batch"): state["printed"] = item[1:3]
             sys.stdout.flush()
-            cursors = [t.cursor for t in record.batch.transactions] + [record.rows.cursor, record.progress.cursor, record.closing.cursor]
+            cursors = [t.cursor for t in record.batch.transactions] + [record.rows.cursor, record.gap.to_cursor, record.progress.cursor, record.closing.cursor]
             if any(cursors): store(path, [cursor for cursor in cursors if cursor][-1])
     except grpc.RpcError as error:
         if error.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED): raise

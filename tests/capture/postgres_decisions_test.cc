@@ -65,14 +65,14 @@ TEST(CheckResumeTest, NamesTheFirstThingThatIsWrong) {
   EXPECT_EQ(resume.Reason(), reason::kSlotActive);
   resume.slot->confirmed_flush = kCheckpoint + 1;
   EXPECT_EQ(resume.Reason(), reason::kSlotAdvanced);
-  resume.server.flush_lsn = 1;
-  EXPECT_EQ(resume.Reason(), reason::kSourceRewound);
   resume.slot->wal_status = "lost";
   EXPECT_EQ(resume.Reason(), reason::kSlotLost);
   resume.slot->plugin = "wal2json";
   EXPECT_EQ(resume.Reason(), reason::kSlotForeign);
   resume.slot.reset();
   EXPECT_EQ(resume.Reason(), reason::kSlotMissing);
+  resume.server.flush_lsn = 1;
+  EXPECT_EQ(resume.Reason(), reason::kSourceRewound);
   resume.server.timeline = 2;
   EXPECT_EQ(resume.Reason(), reason::kSourceTimeline);
   resume.server.database = "other";

@@ -96,6 +96,29 @@ TEST_F(DeliveryTest, TakesTransactionsOfABootstrapWithoutACursor) {
                                           "end 3 ", "rows end cursor-5"));
 }
 
+v1::SubscribeResponse GapRecord(const std::string& to_cursor) {
+  v1::SubscribeResponse record;
+  record.mutable_gap()->set_reason("SLOT_LOST");
+  record.mutable_gap()->set_to_cursor(to_cursor);
+  return record;
+}
+
+// proves B055: told once, since the next stream begins behind it.
+TEST_F(DeliveryTest, GoesOnBehindAGap) {
+  ASSERT_TRUE(Play({OpenedRecord("cursor-0"), SchemaRecord(),
+                    BatchRecord({InsertTransaction(10, 1)}), GapRecord("cursor-12")})
+                  .ok());
+  EXPECT_EQ(handler_.calls.back(), "gap SLOT_LOST");
+  EXPECT_EQ(delivery_.NextStart().cursor(), "cursor-12");
+  EXPECT_TRUE(delivery_.has_advanced());
+}
+
+TEST_F(DeliveryTest, AGapInABootstrapIsNoPlaceToGoOnFrom) {
+  ASSERT_TRUE(Play({OpenedRecord("cursor-9", true), SchemaRecord(), GapRecord("")}).ok());
+  EXPECT_EQ(handler_.calls.back(), "gap SLOT_LOST");
+  EXPECT_TRUE(delivery_.NextStart().has_snapshot());
+}
+
 TEST_F(DeliveryTest, PutsValuesInPartsTogetherInOrder) {
   const ChangeInParts in_parts = AccountInParts(0, 1, "a long name", 4);
   std::vector<v1::SubscribeResponse> records = {

@@ -137,6 +137,25 @@ TEST(Config, WhereCaptureEndsIsCheckedBeforeAnythingIsTouched) {
   }
 }
 
+TEST(Config, WhatIsDoneAboutABreakIsOneOfThreeWords) {
+  const auto recovery = [](const std::string& text) {
+    return Parse("store: {path: s}\nfeeds:\n  - name: a\n    recovery: " + text +
+                 "\n    postgres: {host: h, database: d, user: u}\n");
+  };
+  for (const char* text : {"stop", "resnapshot", "gap_and_continue", "\"\""}) {
+    EXPECT_TRUE(recovery(text).ok()) << text;
+  }
+  for (const char* text : {"Stop", "snapshot", "RECOVERY_POLICY_RESNAPSHOT", "1", "[stop]"}) {
+    const auto config = recovery(text);
+    ASSERT_FALSE(config.ok()) << text;
+    EXPECT_THAT(std::string(config.status().message()),
+                AllOf(HasSubstr("t.yaml:4:"), HasSubstr(": feeds[0].recovery: ")))
+        << text;
+  }
+  EXPECT_THAT(std::string(recovery("snapshot").status().message()),
+              HasSubstr("stop, resnapshot or gap_and_continue"));
+}
+
 // proves S32
 TEST(Config, SlotNamesAreThoseThatPostgresAccepts) {
   const auto slot = [](const std::string& name) {

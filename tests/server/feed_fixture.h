@@ -27,6 +27,7 @@ class FeedFixture {
   }
   // As the configuration says it from the next Open on.
   void SetStopAt(std::string stop_at) { stop_at_ = std::move(stop_at); }
+  void SetRecovery(std::string recovery) { recovery_ = std::move(recovery); }
 
   // A new life of the server: a new source and a new hub on the store as it is on disk.
   void Reopen() {
@@ -54,6 +55,7 @@ class FeedFixture {
     Feed::Parts parts;
     parts.config.set_name("shop");
     parts.config.set_stop_at(stop_at_);
+    parts.config.set_recovery(recovery_);
     parts.store = *opened;
     parts.cursors = cursors_.get();
     auto source = std::make_unique<ScriptedSource>(replays_exactly_);
@@ -90,6 +92,7 @@ class FeedFixture {
   const bool replays_exactly_;
   rocksdb::Env* const env_;
   std::string stop_at_;
+  std::string recovery_;
   ScratchDir scratch_{"feed"};
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<store::CursorCodec> cursors_;

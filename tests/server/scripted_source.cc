@@ -52,7 +52,11 @@ size_t ScriptedSource::CountOf(const std::string& event) const {
 absl::Status ScriptedSource::Open(const v1::Checkpoint& checkpoint, uint32_t) {
   std::unique_lock lock(mutex_);
   const auto position = Position::FromBytes(checkpoint.position());
-  events_.push_back(fmt::format("open {}", position.ok() ? position->engine_low() : 0));
+  const v1::RecoveryPolicy policy = checkpoint.broken().policy();
+  const bool heals =
+      policy == v1::RECOVERY_POLICY_RESNAPSHOT || policy == v1::RECOVERY_POLICY_GAP_AND_CONTINUE;
+  events_.push_back(fmt::format("open {}{}", position.ok() ? position->engine_low() : 0,
+                                heals ? " heals " + checkpoint.broken().reason() : ""));
   changed_.wait(lock, [this] { return !stuck_; });
   if (!open_errors_.empty()) {
     absl::Status error = std::move(open_errors_.front());

@@ -37,8 +37,8 @@ class ScriptedSource final : public capture::Source {
   void SetVerify(absl::Status status);
   capture::VerifyOrder verify() const;
 
-  // What happened, in order: "open POSITION", "confirm POSITION", "close"; positions as their
-  // engine's number.
+  // What happened, in order: "open POSITION" ("open POSITION heals REASON" with a break that is to
+  // be healed), "confirm POSITION", "close"; positions as their engine's number.
   std::vector<std::string> events() const;
   size_t CountOf(const std::string& event) const;
 

@@ -34,6 +34,8 @@ constexpr std::string_view kOnce =
     "after a break is equal.";
 constexpr std::string_view kSchemas =
     "Schemas: a table's schema changes only where a SchemaChange record says so.";
+constexpr std::string_view kLoud =
+    "Loud: where a stream goes from one generation to the next, a Gap record stands between.";
 constexpr std::string_view kResumable =
     "Resumable: every cursor ever handed out either resumes exactly behind its commit or fails "
     "with "
@@ -411,6 +413,29 @@ absl::Status CheckSchemas(const RecordedStream& stream) {
     SchemasInForce schemas;
     for (const RecordedEvent& event : segment.events) {
       if (absl::Status kept = schemas.Take(event.record); !kept.ok()) return kept;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckGaps(const RecordedStream& stream) {
+  for (const RecordedSegment& segment : stream.segments()) {
+    uint32_t generation = 0;
+    uint32_t gaps = 0;
+    std::string last;
+    for (const RecordedEvent& event : segment.events) {
+      if (event.record.has_gap()) ++gaps;
+      for (const v1::Transaction& part : event.record.batch().transactions()) {
+        const auto position = Position::FromText(part.position());
+        if (!position.ok()) return Violation(kLoud, "an unreadable position " + part.position());
+        if (generation != 0 && position->generation() > generation + gaps) {
+          return Violation(kLoud, fmt::format("{} came behind {}, with {} gaps between",
+                                              part.position(), last, gaps));
+        }
+        if (position->generation() != generation) gaps = 0;
+        generation = position->generation();
+        last = part.position();
+      }
     }
   }
   return absl::OkStatus();

@@ -41,6 +41,9 @@ absl::Status CheckOnce(const RecordedStream& stream);
 // under the new schema.
 absl::Status CheckSchemas(const RecordedStream& stream);
 
+// Loud: where a stream goes from one generation to the next, a Gap record stands between.
+absl::Status CheckGaps(const RecordedStream& stream);
+
 // Opens a stream behind a cursor and returns the position of the first transaction that it delivers
 // (empty: none); or the error that it got.
 using ResumeAt = std::function<absl::StatusOr<std::string>(const std::string& cursor)>;

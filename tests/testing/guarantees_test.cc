@@ -178,6 +178,23 @@ TEST_F(GuaranteesTest, SchemasFailsOnAChangeOfWhichNothingWasSaid) {
   }
 }
 
+TEST_F(GuaranteesTest, LoudFailsOnAGenerationThatNothingAnnounced) {
+  v1::Transaction behind = InsertTransaction(5, 2);
+  behind.set_position(Position::Of(2, uint64_t{5}).Text());
+  v1::SubscribeResponse gap;
+  gap.mutable_gap()->set_reason("SLOT_LOST");
+  Connect();
+  Send(InsertTransaction(10, 1));
+  stream_.Record(gap);
+  Send(behind);
+  EXPECT_TRUE(CheckGaps(stream_).ok()) << CheckGaps(stream_);
+  stream_.Disconnected("broken");
+  Connect();
+  Send(InsertTransaction(20, 1));
+  Send(behind);
+  EXPECT_TRUE(Fails(CheckGaps(stream_), "Loud", "with 0 gaps between"));
+}
+
 TEST_F(GuaranteesTest, OnceFailsOnTransactionThatComesAgain) {
   Connect();
   Send(InsertTransaction(10, 1));

@@ -78,17 +78,57 @@ LivePostgres::~LivePostgres() { Kill9(); }
 
 absl::StatusOr<std::unique_ptr<LivePostgres>> LivePostgres::Create(LivePostgresOptions options) {
   std::unique_ptr<LivePostgres> postgres(new LivePostgres(std::move(options)));
-  absl::StatusOr<std::filesystem::path> bin_dir = FindBinaries();
-  if (!bin_dir.ok()) return bin_dir.status();
-  postgres->bin_dir_ = *bin_dir;
-  absl::StatusOr<std::string> user = FindUser(postgres->scratch_.path());
-  if (!user.ok()) return user.status();
-  postgres->user_ = *user;
-  postgres->port_ = FreePort();
+  if (absl::Status status = postgres->FindPlace(); !status.ok()) return status;
   if (absl::Status status = postgres->InitCluster(); !status.ok()) return status;
   if (absl::Status status = postgres->WriteConfig(); !status.ok()) return status;
   if (absl::Status status = postgres->Start(); !status.ok()) return status;
   return postgres;
+}
+
+absl::StatusOr<std::unique_ptr<LivePostgres>> LivePostgres::CreateStandby(
+    const LivePostgres& primary) {
+  std::unique_ptr<LivePostgres> postgres(new LivePostgres(primary.options_));
+  if (absl::Status status = postgres->FindPlace(); !status.ok()) return status;
+  if (absl::Status status = postgres->CopyCluster(primary); !status.ok()) return status;
+  if (absl::Status status = postgres->WriteConfig(); !status.ok()) return status;
+  if (absl::Status status = postgres->Start(); !status.ok()) return status;
+  return postgres;
+}
+
+absl::Status LivePostgres::FindPlace() {
+  absl::StatusOr<std::filesystem::path> bin_dir = FindBinaries();
+  if (!bin_dir.ok()) return bin_dir.status();
+  bin_dir_ = *bin_dir;
+  absl::StatusOr<std::string> user = FindUser(scratch_.path());
+  if (!user.ok()) return user.status();
+  user_ = *user;
+  port_ = FreePort();
+  return absl::OkStatus();
+}
+
+absl::Status LivePostgres::CopyCluster(const LivePostgres& primary) {
+  ProcessOptions copy;
+  copy.argv = {bin_dir_ / "pg_basebackup",
+               "--pgdata",
+               data_dir(),
+               "--dbname",
+               primary.conninfo(),
+               "--write-recovery-conf",
+               "--wal-method=stream",
+               "--checkpoint=fast",
+               "--no-sync"};
+  copy.output_dir = scratch_.path();
+  copy.name = "pg_basebackup";
+  copy.user = user_;
+  copy.working_dir = scratch_.path();
+  return RunCommand(std::move(copy), kInitDeadline).status();
+}
+
+absl::Status LivePostgres::Promote() {
+  // Waits up to a minute by itself.
+  const absl::StatusOr<std::string> promoted = QueryValue("select pg_promote()");
+  if (!promoted.ok()) return promoted.status();
+  return *promoted == "t" ? absl::OkStatus() : absl::UnavailableError("it was not promoted");
 }
 
 absl::Status LivePostgres::InitCluster() {

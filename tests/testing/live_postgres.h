@@ -42,9 +42,14 @@ class LivePostgres {
  public:
   // initdb, then Start. UNAVAILABLE or NOT_FOUND says what is missing on the machine.
   static absl::StatusOr<std::unique_ptr<LivePostgres>> Create(LivePostgresOptions options = {});
+  // A hot standby of a running `primary`, with its settings.
+  static absl::StatusOr<std::unique_ptr<LivePostgres>> CreateStandby(const LivePostgres& primary);
   ~LivePostgres();
   LivePostgres(const LivePostgres&) = delete;
   LivePostgres& operator=(const LivePostgres&) = delete;
+
+  // Of a standby; returns once it takes writes.
+  absl::Status Promote();
 
   absl::Status Start();  // returns once it accepts connections; same port and folder every time
   absl::Status Stop(StopMode mode = StopMode::kFast);
@@ -74,7 +79,9 @@ class LivePostgres {
 
  private:
   explicit LivePostgres(LivePostgresOptions options);
+  absl::Status FindPlace();
   absl::Status InitCluster();
+  absl::Status CopyCluster(const LivePostgres& primary);
   absl::Status WriteConfig();
 
   LivePostgresOptions options_;

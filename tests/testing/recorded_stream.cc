@@ -10,8 +10,9 @@ namespace tidemark::testing {
 
 RecordedStream::~RecordedStream() {
   if (!checked_) return;
-  for (const absl::Status& kept : {CheckOrdered(*this), CheckWhole(*this), CheckOnce(*this),
-                                   CheckProgressing(*this), CheckSchemas(*this)}) {
+  for (const absl::Status& kept :
+       {CheckOrdered(*this), CheckWhole(*this), CheckOnce(*this), CheckProgressing(*this),
+        CheckSchemas(*this), CheckGaps(*this)}) {
     if (!kept.ok()) ADD_FAILURE() << "stream " << name_ << ": " << kept.message();
   }
 }
@@ -43,6 +44,7 @@ void RecordedStream::NoteCursors(const v1::SubscribeResponse& record) {
     ++finished_transactions_;
   }
   if (in_bootstrap_) return;
+  if (!record.gap().to_cursor().empty()) resume_cursor_ = record.gap().to_cursor();
   if (!record.progress().cursor().empty()) resume_cursor_ = record.progress().cursor();
   if (!record.closing().cursor().empty()) resume_cursor_ = record.closing().cursor();
 }
