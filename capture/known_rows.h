@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -64,6 +65,10 @@ class KnownRows {
   // appended later.
   virtual absl::StatusOr<std::unique_ptr<KnownRowScan>> Scan(const v1::TableSchema& table,
                                                              std::string_view from_key) = 0;
+  // Names of the columns that rows of the table are told apart by, in key order, as of the newest
+  // change of it; empty where it has no key, or was never told of.
+  virtual std::vector<std::string> KeyColumns(std::string_view schema_name,
+                                              std::string_view table_name) const = 0;
   // NotFound for an id that was never given.
   virtual absl::StatusOr<v1::TableSchema> Schema(uint64_t schema_id) const = 0;
 };

@@ -24,6 +24,9 @@ constexpr uint32_t kPortMax = 65'535;
 constexpr uint32_t kPostgresPortDefault = 5'432;
 constexpr int64_t kSilenceTimeoutDefaultS = 30;
 constexpr int64_t kSilenceTimeoutMinS = 1;
+constexpr int64_t kCatalogPeriodDefaultS = 5;
+constexpr int64_t kCatalogPeriodMinS = 1;
+constexpr int64_t kCatalogPeriodMaxS = 3'600;
 const std::vector<std::string> kSslModes = {"disable", "prefer", "require", "verify-ca",
                                             "verify-full"};
 const std::vector<std::string> kLogLevels = {"trace", "debug", "info", "warn", "error"};
@@ -79,6 +82,9 @@ void FillPostgres(const std::string& feed, v1::PostgresConfig* postgres) {
   if (postgres->tables().empty()) postgres->add_tables("public.*");
   if (!postgres->has_silence_timeout()) {
     postgres->mutable_silence_timeout()->set_seconds(kSilenceTimeoutDefaultS);
+  }
+  if (!postgres->has_catalog_period()) {
+    postgres->mutable_catalog_period()->set_seconds(kCatalogPeriodDefaultS);
   }
   if (postgres->sslmode().empty()) {
     const bool local =
@@ -185,6 +191,11 @@ class RuleChecker {
     }
     if (FromDuration(postgres.silence_timeout()) < absl::Seconds(kSilenceTimeoutMinS)) {
       Fail(path + ".silence_timeout", "at least 1s");
+    }
+    const absl::Duration catalog_period = FromDuration(postgres.catalog_period());
+    if (catalog_period < absl::Seconds(kCatalogPeriodMinS) ||
+        catalog_period > absl::Seconds(kCatalogPeriodMaxS)) {
+      Fail(path + ".catalog_period", "expects 1s to 1h");
     }
   }
 

@@ -83,4 +83,15 @@ absl::StatusOr<std::unique_ptr<capture::KnownRowScan>> StoreRows::Scan(const v1:
   return std::make_unique<StoreRowScan>(*std::move(reader));
 }
 
+std::vector<std::string> StoreRows::KeyColumns(std::string_view schema_name,
+                                               std::string_view table_name) const {
+  std::vector<std::string> names;
+  const auto schema = store_.CurrentSchema(schema_name, table_name);
+  if (!schema) return names;
+  for (const uint32_t column : schema->key_columns()) {
+    names.push_back(schema->columns(static_cast<int>(column)).name());
+  }
+  return names;
+}
+
 }  // namespace tidemark

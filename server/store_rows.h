@@ -4,6 +4,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "capture/known_rows.h"
 #include "store/feed_store.h"
@@ -23,6 +25,8 @@ class StoreRows final : public capture::KnownRows {
                                                         std::string_view key) override;
   absl::StatusOr<std::unique_ptr<capture::KnownRowScan>> Scan(const v1::TableSchema& table,
                                                               std::string_view from_key) override;
+  std::vector<std::string> KeyColumns(std::string_view schema_name,
+                                      std::string_view table_name) const override;
   absl::StatusOr<v1::TableSchema> Schema(uint64_t schema_id) const override {
     return store_.Schema(schema_id);
   }

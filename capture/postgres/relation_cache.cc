@@ -92,6 +92,7 @@ Relation BuildRelation(const RelationDescription& description,
 }
 
 absl::StatusOr<Relation> ReadRelation(Connection* catalog, const RelationDescription& description,
+                                      std::span<const std::string> key_when_gone,
                                       TypeCatalog* types, absl::Time deadline) {
   std::vector<uint32_t> oids;
   for (const DescribedColumn& column : description.columns) {
@@ -103,13 +104,30 @@ absl::StatusOr<Relation> ReadRelation(Connection* catalog, const RelationDescrip
   if (absl::Status status = LoadTypes(catalog, oids, types, deadline); !status.ok()) return status;
   absl::StatusOr<KeyOrders> orders = ReadKeyOrders(catalog, description.oid, deadline);
   if (!orders.ok()) return orders.status();
+  if (!orders->table_exists) {
+    return BuildRelation(description, key_when_gone, key_when_gone, *types);
+  }
   return BuildRelation(description, orders->primary_key, orders->identity_index, *types);
 }
 
+std::vector<std::string> RelationCache::KeyBefore(const RelationDescription& description,
+                                                  const KnownRows* known) const {
+  const Relation* before = Find(description.oid);
+  if (before == nullptr) {
+    return known == nullptr ? std::vector<std::string>()
+                            : known->KeyColumns(description.schema_name, description.table_name);
+  }
+  std::vector<std::string> names;
+  for (const uint32_t column : before->shape.key_columns) {
+    names.push_back(before->shape.column_names[column]);
+  }
+  return names;
+}
+
 absl::StatusOr<const Relation*> RelationCache::Keep(RelationDescription description,
-                                                    Connection* catalog) {
-  absl::StatusOr<Relation> relation =
-      ReadRelation(catalog, description, &types_, absl::Now() + kCatalogTimeout);
+                                                    Connection* catalog, const KnownRows* known) {
+  absl::StatusOr<Relation> relation = ReadRelation(
+      catalog, description, KeyBefore(description, known), &types_, absl::Now() + kCatalogTimeout);
   if (!relation.ok()) return relation.status();
   relation->captured = selection_.Wants(description.schema_name, description.table_name);
   const GapPolicy gaps = gaps_(relation->schema);
@@ -122,15 +140,15 @@ absl::StatusOr<const Relation*> RelationCache::Keep(RelationDescription descript
 }
 
 absl::StatusOr<const Relation*> RelationCache::Put(const RelationMessage& message,
-                                                   Connection* catalog) {
-  return Keep(DescriptionOf(message), catalog);
+                                                   Connection* catalog, const KnownRows* known) {
+  return Keep(DescriptionOf(message), catalog, known);
 }
 
 absl::StatusOr<const Relation*> RelationCache::ReadAgain(uint32_t oid, Connection* catalog) {
   // Before the types are read.
   absl::StatusOr<Lsn> read_at = ReadFlushed(catalog, absl::Now() + kCatalogTimeout);
   if (!read_at.ok()) return read_at.status();
-  absl::StatusOr<const Relation*> kept = Keep(relations_.at(oid)->description, catalog);
+  absl::StatusOr<const Relation*> kept = Keep(relations_.at(oid)->description, catalog, nullptr);
   if (kept.ok()) relations_.at(oid)->types_read_at = *read_at;
   return kept;
 }

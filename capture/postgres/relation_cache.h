@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "capture/known_rows.h"
 #include "capture/postgres/connection.h"
 #include "capture/postgres/lsn.h"
 #include "capture/postgres/pgoutput_decoder.h"
@@ -63,8 +64,11 @@ Relation BuildRelation(const RelationDescription& description,
                        std::span<const std::string> primary_key,
                        std::span<const std::string> identity_index, const TypeCatalog& types);
 
-// BuildRelation with what the catalog says now of keys and types.
+// BuildRelation with what the catalog says now of keys and types. `key_when_gone`: names of the key
+// columns for a table that is not in the catalog any more, since it was dropped behind the change
+// that is read now.
 absl::StatusOr<Relation> ReadRelation(Connection* catalog, const RelationDescription& description,
+                                      std::span<const std::string> key_when_gone,
                                       TypeCatalog* types, absl::Time deadline);
 
 // What current rows are to fill in the changes of a table.
@@ -81,8 +85,10 @@ class RelationCache {
       : selection_(*selection), gaps_(std::move(gaps)) {}
 
   // A Relation message: replaces what was known under its OID. Asks the catalog, with a deadline of
-  // its own (kCatalogTimeout). The pointer is valid until the OID is put or read again.
-  absl::StatusOr<const Relation*> Put(const RelationMessage& message, Connection* catalog);
+  // its own (kCatalogTimeout). The pointer is valid until the OID is put or read again. `known`,
+  // where there is one, knows the key of a table that was dropped meanwhile.
+  absl::StatusOr<const Relation*> Put(const RelationMessage& message, Connection* catalog,
+                                      const KnownRows* known);
   // The server announces a table anew when the table changes, but not when a type that its columns
   // have gets an attribute: the same description with what the catalog says now. REQUIRES: `oid`
   // was announced.
@@ -93,7 +99,10 @@ class RelationCache {
   std::vector<const Relation*> SelectAgain();
 
  private:
-  absl::StatusOr<const Relation*> Keep(RelationDescription description, Connection* catalog);
+  absl::StatusOr<const Relation*> Keep(RelationDescription description, Connection* catalog,
+                                       const KnownRows* known);
+  std::vector<std::string> KeyBefore(const RelationDescription& description,
+                                     const KnownRows* known) const;
 
   const TableSelection& selection_;
   const GapPolicyOf gaps_;

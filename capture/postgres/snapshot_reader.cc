@@ -91,7 +91,7 @@ absl::Status SnapshotReader::DescribeTables(Connection* catalog, absl::Time dead
   for (SnapshotTable& table : tables_) {
     absl::StatusOr<RelationDescription> description = DescribeTable(catalog, table.table, deadline);
     if (!description.ok()) return description.status();
-    absl::StatusOr<Relation> relation = ReadRelation(catalog, *description, &types, deadline);
+    absl::StatusOr<Relation> relation = ReadRelation(catalog, *description, {}, &types, deadline);
     if (!relation.ok()) return relation.status();
     table.relation = *std::move(relation);
   }

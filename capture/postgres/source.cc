@@ -17,6 +17,12 @@ absl::Duration SilenceTimeout(const v1::FeedConfig& config) {
   return absl::Seconds(timeout.seconds()) + absl::Nanoseconds(timeout.nanos());
 }
 
+absl::Duration CatalogPeriod(const v1::FeedConfig& config) {
+  if (!config.postgres().has_catalog_period()) return kCatalogPeriodDefault;
+  const google::protobuf::Duration& period = config.postgres().catalog_period();
+  return absl::Seconds(period.seconds()) + absl::Nanoseconds(period.nanos());
+}
+
 }  // namespace
 
 PostgresSource::PostgresSource(const v1::FeedConfig& config, std::vector<TablePattern> tables,
@@ -30,6 +36,7 @@ PostgresSource::PostgresSource(const v1::FeedConfig& config, std::vector<TablePa
       slot_name_(SlotName(config)),
       publication_name_(PublicationName(config)),
       silence_timeout_(SilenceTimeout(config)),
+      catalog_period_(CatalogPeriod(config)),
       status_(slot_name_, publication_name_) {}
 
 PostgresSource::~PostgresSource() { Close(); }

@@ -137,6 +137,7 @@ class PostgresSource final : public Source {
   const std::string slot_name_;
   const std::string publication_name_;
   const absl::Duration silence_timeout_;
+  const absl::Duration catalog_period_;
   Interruption interruption_;
   Interruption nudge_;
   SourceStatus status_;

@@ -53,7 +53,8 @@ absl::Status PostgresSource::StartStreaming() {
                                                         .selection = &selection_,
                                                         .desk = &desk_,
                                                         .known = known_rows_,
-                                                        .states = &table_states_},
+                                                        .states = &table_states_,
+                                                        .look_period = catalog_period_},
                                       target_, [this] { nudge_.Raise(); });
   }
   keeper_ = std::make_unique<StandbyKeeper>(&session_mutex_, replies_->period() / 2, [this] {

@@ -190,7 +190,7 @@ absl::Status Streaming::OnRelation(const RelationMessage& message,
   if (!catalog.ok()) return catalog.status();
   const Relation* known = relations_.Find(message.oid);
   const uint64_t before = known == nullptr ? 0 : known->schema.schema_id();
-  absl::StatusOr<const Relation*> relation = relations_.Put(message, *catalog);
+  absl::StatusOr<const Relation*> relation = relations_.Put(message, *catalog, known_);
   if (!relation.ok()) return relation.status();
   const bool same_name =
       message.schema_name == watched_.schema && message.table_name == watched_.table;

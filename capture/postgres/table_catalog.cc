@@ -110,15 +110,17 @@ absl::Status LoadTypes(Connection* sql, std::span<const uint32_t> oids, TypeCata
 
 absl::StatusOr<KeyOrders> ReadKeyOrders(Connection* sql, uint32_t table_oid, absl::Time deadline) {
   absl::StatusOr<ResultRows> rows = sql->Query(
-      fmt::format("SELECT i.indisprimary, i.indisreplident, a.attname FROM pg_index i"
-                  " CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY k(attnum, place)"
-                  " JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum"
-                  " WHERE i.indrelid = {} AND (i.indisprimary OR i.indisreplident)"
-                  " AND k.place <= i.indnkeyatts ORDER BY i.indexrelid, k.place",
+      fmt::format("SELECT i.indisprimary, i.indisreplident, a.attname FROM pg_class c"
+                  " LEFT JOIN (pg_index i"
+                  "  CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY k(attnum, place)"
+                  "  JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum)"
+                  " ON i.indrelid = c.oid AND (i.indisprimary OR i.indisreplident)"
+                  " AND k.place <= i.indnkeyatts WHERE c.oid = {} ORDER BY i.indexrelid, k.place",
                   table_oid),
       "reading the table's keys", deadline);
   if (!rows.ok()) return rows.status();
   KeyOrders orders;
+  orders.table_exists = !rows->empty();
   for (size_t row = 0; row < rows->rows.size(); ++row) {
     if (rows->True(row, 0)) orders.primary_key.push_back(rows->Text(row, 2));
     if (rows->True(row, 1)) orders.identity_index.push_back(rows->Text(row, 2));

@@ -28,6 +28,8 @@ absl::Status LoadTypes(Connection* sql, std::span<const uint32_t> oids, TypeCata
 // Names of the columns of the table's primary key and of its replica identity's index, in the
 // index's order; empty where it has none.
 struct KeyOrders {
+  // False: it was dropped.
+  bool table_exists = false;
   std::vector<std::string> primary_key;
   std::vector<std::string> identity_index;
 };

@@ -95,7 +95,7 @@ absl::Status Describe(Connection* sql, const SourceTable& table, absl::Time dead
   absl::StatusOr<RelationDescription> description = DescribeTable(sql, table, deadline);
   if (!description.ok()) return description.status();
   TypeCatalog types;
-  absl::StatusOr<Relation> relation = ReadRelation(sql, *description, &types, deadline);
+  absl::StatusOr<Relation> relation = ReadRelation(sql, *description, {}, &types, deadline);
   if (!relation.ok()) return relation.status();
   chunk->relation = *std::move(relation);
   chunk->relation.description = *std::move(description);

@@ -57,6 +57,7 @@ void TableDesk::SetStreaming(bool streaming) {
   {
     std::lock_guard lock(mutex_);
     streaming_ = streaming;
+    seen_ = absl::InfinitePast();
     if (streaming) return;
     orders_.clear();
     lost = std::exchange(verify_, std::nullopt);
@@ -64,14 +65,19 @@ void TableDesk::SetStreaming(bool streaming) {
   if (lost) lost->sink->End(NotStreaming());
 }
 
-void TableDesk::SetStatuses(std::vector<v1::TableStatus> statuses) {
+void TableDesk::SetStatuses(std::vector<v1::TableStatus> statuses, absl::Time seen) {
   std::lock_guard lock(mutex_);
   statuses_ = std::move(statuses);
+  seen_ = seen;
 }
 
 void TableDesk::Fill(v1::FeedStatus* status) const {
   std::lock_guard lock(mutex_);
   status->mutable_tables()->Assign(statuses_.begin(), statuses_.end());
+  if (seen_ == absl::InfinitePast()) return;
+  const int64_t nanos = absl::ToUnixNanos(seen_);
+  status->mutable_tables_seen()->set_seconds(nanos / 1'000'000'000);
+  status->mutable_tables_seen()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
 }
 
 }  // namespace tidemark::capture::postgres

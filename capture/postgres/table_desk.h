@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "capture/table_order.h"
 #include "capture/verification.h"
 #include "tidemark/v1/admin.pb.h"
@@ -29,13 +30,15 @@ class TableDesk {
   std::optional<VerifyOrder> TakeVerify();
 
   void SetStreaming(bool streaming);
-  void SetStatuses(std::vector<v1::TableStatus> statuses);
+  // `seen`: when the catalog was looked at that they come of.
+  void SetStatuses(std::vector<v1::TableStatus> statuses, absl::Time seen);
   void Fill(v1::FeedStatus* status) const;
 
  private:
   mutable std::mutex mutex_;
   std::deque<TableOrder> orders_;
   std::vector<v1::TableStatus> statuses_;
+  absl::Time seen_ = absl::InfinitePast();
   bool streaming_ = false;
   std::optional<VerifyOrder> verify_;
   std::weak_ptr<VerificationSink> verifying_;

@@ -18,6 +18,11 @@ TableKeeper::Name NameOf(const SourceTable& table) { return {table.schema, table
 
 bool IsReading(const v1::TableState& state) { return state.has_reading(); }
 
+// A reading that did not come to its end may have put rows into the feed.
+bool RowsTold(const v1::TableState& state) {
+  return state.has_reading() && (!state.reading().fresh() || state.reading().rows_read() > 0);
+}
+
 v1::TableStatus StatusOf(const TableKeeper::Name& name, const v1::TableState& state,
                          uint64_t rows_estimated) {
   v1::TableStatus status;
@@ -89,6 +94,8 @@ v1::TableState& TableKeeper::StateOf(const Name& name) {
 absl::Status TableKeeper::Step(const Position& head, absl::Time now, CaptureBatch* batch,
                                std::optional<Position>* made) {
   if (!failure_.ok()) return failure_;
+  // Not before it is durable what the tables are said to be.
+  if (report_due_) Report();
   TakeOrders(now);
   Collect(now);
   const bool quiet = !lent_.streaming->in_transaction();
@@ -98,7 +105,8 @@ absl::Status TableKeeper::Step(const Position& head, absl::Time now, CaptureBatc
   }
   Start(quiet, now);
   for (const Name& name : dirty_) batch->table_states.push_back(lent_.states->at(name));
-  if (!dirty_.empty() || report_due_) Report();
+  report_due_ |= !dirty_.empty();
+  if (report_due_ && dirty_.empty()) Report();
   dirty_.clear();
   return absl::OkStatus();
 }
@@ -111,7 +119,7 @@ void TableKeeper::Report() {
     statuses.push_back(
         StatusOf(name, state, table == tables_.end() ? 0 : table->second.rows_estimated));
   }
-  lent_.desk->SetStatuses(std::move(statuses));
+  lent_.desk->SetStatuses(std::move(statuses), seen_);
 }
 
 std::optional<Lsn> TableKeeper::fence() const {
@@ -159,6 +167,8 @@ void TableKeeper::Order(const TableOrder& order) {
   state.set_choice(adds ? v1::TABLE_CHOICE_ADDED : v1::TABLE_CHOICE_REMOVED);
   lent_.selection->Choose(order.schema, order.table, state.choice());
   lent_.streaming->SelectionChanged();
+  // Taken in again, it is not new.
+  if (RowsTold(state)) state.set_followed(true);
   state.clear_reading();
   // Seen anew, as a table that nobody knew.
   state.clear_postgres();
@@ -175,8 +185,12 @@ void TableKeeper::Order(const TableOrder& order) {
 void TableKeeper::Collect(absl::Time now) {
   if (IsReady(look_)) {
     absl::StatusOr<CatalogSighting> sighting = look_.get();
-    look_due_ = now + (sighting.ok() ? kLookPeriod : kTableRetryPeriod);
-    if (sighting.ok()) ApplySighting(*sighting, now);
+    look_due_ = now + (sighting.ok() ? lent_.look_period : kTableRetryPeriod);
+    if (sighting.ok()) {
+      ApplySighting(*sighting, now);
+      seen_ = look_began_;
+      report_due_ = true;
+    }
   }
   if (IsReady(publish_)) {
     absl::StatusOr<bool> published = publish_.get();
@@ -273,6 +287,7 @@ void TableKeeper::ApplyTable(const TableSighting& seen, const CatalogSighting& s
   const bool known = state.has_postgres();
   const v1::PostgresTableFacts before = state.postgres();
   v1::PostgresTableFacts facts = seen.facts;
+  AddPastColumns(before, &facts);
   const bool sent =
       facts.published() && sighting.publishes_all && (!seen.table.partitioned || sighting.via_root);
   // When it is sent again, that is a movement.
@@ -281,7 +296,12 @@ void TableKeeper::ApplyTable(const TableSighting& seen, const CatalogSighting& s
     *state.mutable_postgres() = facts;
     Touch(name);
   }
-  if (!sent) return NotPublished(seen, sighting, &state);
+  if (!sent) {
+    const std::string cause = !known                        ? "it is new to the feed"
+                              : before.oid() != facts.oid() ? "it was replaced by another table"
+                                                            : "it left the publication";
+    return NotPublished(seen, sighting, cause, &state);
+  }
   if (!state.error_reason().empty() && state.error_reason() != reason::kTableUnreadable) {
     state.clear_error_reason();
     state.clear_error_message();
@@ -296,18 +316,23 @@ void TableKeeper::ApplyTable(const TableSighting& seen, const CatalogSighting& s
                  sighting.xmax);
     return;
   }
-  const Movement movement = MovementBetween(before, facts);
+  Movement movement = MovementBetween(before, facts);
   if (movement.kind != Movement::Kind::kNone) {
+    if (!before.published() && state.has_reading()) movement.cause = state.reading().cause();
     BeginReading(&state, movement, !state.followed(), sighting.xmax);
   }
 }
 
 void TableKeeper::NotPublished(const TableSighting& seen, const CatalogSighting& sighting,
-                               v1::TableState* state) {
+                               const std::string& cause, v1::TableState* state) {
   const std::string name = QuoteIdentifier(lent_.publication);
   const std::string table = QuoteTable(seen.table.schema, seen.table.table);
   const bool missing = sighting.publication_exists && !seen.facts.published();
   if (missing && sighting.publication_is_ours && seen.table.HasIdentity()) {
+    // What is committed until it is published is not in the stream.
+    if (!state->has_reading()) {
+      BeginReading(state, {Movement::Kind::kRead, cause}, !state->followed(), 0);
+    }
     to_publish_.push_back(seen.table);
     return;
   }
@@ -344,10 +369,12 @@ void TableKeeper::BeginReading(v1::TableState* state, const Movement& movement, 
       std::max<uint64_t>(movement.waits_for_writers ? xmax : 0, state->reading().barrier_xid());
   // A table that is emptied first and was not emptied yet still has to be.
   const bool empties = movement.kind == Movement::Kind::kReload || state->reading().empties();
+  // Rows that an earlier reading told may be gone: what is known is looked through in the end.
+  const bool nothing_known = fresh && !RowsTold(*state);
   v1::TableReading* reading = state->mutable_reading();
   reading->Clear();
   reading->set_cause(movement.cause);
-  reading->set_fresh(fresh);
+  reading->set_fresh(nothing_known);
   reading->set_empties(empties);
   reading->set_barrier_xid(barrier);
   reading->set_started_us(absl::ToUnixMicros(absl::Now()));
@@ -368,6 +395,7 @@ void TableKeeper::Start(bool quiet, absl::Time now) {
     return;
   }
   if (look_due_ <= now) {
+    look_began_ = absl::Now();
     look_ = session_->Run<CatalogSighting>([publication = lent_.publication,
                                             patterns = lent_.selection->patterns(),
                                             empties = EmptyingPatterns()](Connection* sql) {

@@ -43,7 +43,7 @@
 namespace tidemark::capture::postgres {
 
 // How long a movement without a message stays unknown at most, beyond the time of one look.
-inline constexpr absl::Duration kLookPeriod = absl::Seconds(5);
+inline constexpr absl::Duration kCatalogPeriodDefault = absl::Seconds(5);
 // A table with an error that needs a person is tried again, in case somebody saw to it.
 inline constexpr absl::Duration kTableErrorRetryPeriod = absl::Seconds(30);
 inline constexpr absl::Duration kChunkTimeout = absl::Seconds(60);
@@ -62,6 +62,7 @@ class TableKeeper {
     KnownRows* known = nullptr;
     // Outlives the connection.
     States* states = nullptr;
+    absl::Duration look_period = kCatalogPeriodDefault;
   };
 
   // `wake` ends a wait of the stream, from any thread.
@@ -85,8 +86,9 @@ class TableKeeper {
   void Collect(absl::Time now);
   void ApplySighting(const CatalogSighting& sighting, absl::Time now);
   void ApplyTable(const TableSighting& seen, const CatalogSighting& sighting, bool baseline);
+  // `cause`: why it is to be read once it is published.
   void NotPublished(const TableSighting& seen, const CatalogSighting& sighting,
-                    v1::TableState* state);
+                    const std::string& cause, v1::TableState* state);
   void BeginReading(v1::TableState* state, const Movement& movement, bool fresh, uint64_t xmax);
   void Fail(v1::TableState* state, std::string_view reason, const std::string& message);
   void ChunkFailed(const absl::Status& status, absl::Time now);
@@ -123,8 +125,12 @@ class TableKeeper {
   std::map<Name, SourceTable> tables_;
   bool looked_ = false;
   std::set<Name> dirty_;
+  // The statuses say something else since the last report.
   bool report_due_ = true;
   absl::Time look_due_ = absl::InfinitePast();
+  absl::Time look_began_ = absl::InfinitePast();
+  // When the look began that the states come of.
+  absl::Time seen_ = absl::InfinitePast();
   std::vector<SourceTable> to_publish_;
 
   // At most one of them is under way.

@@ -27,6 +27,22 @@ const v1::PostgresColumnFacts* ColumnOfNumber(const Columns& columns, uint32_t n
   return found == columns.end() ? nullptr : &*found;
 }
 
+// Where more went than are remembered, any name may be one of them.
+bool WasColumn(const v1::PostgresTableFacts& before, const std::string& name) {
+  const auto& past = before.past_columns();
+  return ColumnOfName(before.columns(), name) != nullptr || past.size() >= kPastColumnsMax ||
+         std::find(past.begin(), past.end(), name) != past.end();
+}
+
+// The same text may be another value of another type, and nothing is rewritten where the bytes on
+// the disk stay: a timestamp that gets a time zone.
+bool SaysTheSame(uint32_t type_before, uint32_t type_now) {
+  constexpr uint32_t kText = 25;
+  constexpr uint32_t kVarchar = 1043;
+  const auto is_text = [](uint32_t type) { return type == kText || type == kVarchar; };
+  return type_before == type_now || (is_text(type_before) && is_text(type_now));
+}
+
 // What the rows of before hold under the name of `now`, if that is not what they hold at the
 // source. A rewrite updates the catalog's rows of the columns whose values it changes; truncating
 // or vacuuming does not.
@@ -34,7 +50,7 @@ std::string MovedColumn(const v1::PostgresTableFacts& before, const v1::Postgres
                         bool rewritten) {
   const v1::PostgresColumnFacts* same = ColumnOfNumber(before.columns(), now.number());
   if (same == nullptr) {
-    if (ColumnOfName(before.columns(), now.name()) != nullptr) {
+    if (WasColumn(before, now.name())) {
       return fmt::format("column {} was dropped and added again", now.name());
     }
     if (now.has_missing() || rewritten) {
@@ -48,21 +64,44 @@ std::string MovedColumn(const v1::PostgresTableFacts& before, const v1::Postgres
   if (rewritten && same->xmin() != now.xmin()) {
     return fmt::format("it was rewritten for column {}", now.name());
   }
+  if (!SaysTheSame(same->type_oid(), now.type_oid())) {
+    return fmt::format("column {} got another type", now.name());
+  }
   return "";
+}
+
+// Of every part, what stands before colon number `colons`.
+std::vector<std::string> Parts(const v1::PostgresTableFacts& facts, int colons) {
+  std::vector<std::string> parts;
+  for (const std::string& file : facts.files()) {
+    size_t end = file.find(':');
+    for (int i = 1; i < colons && end != std::string::npos; ++i) end = file.find(':', end + 1);
+    parts.push_back(file.substr(0, end));
+  }
+  return parts;
 }
 
 // Which of its parts hold the rows, and in which files.
 std::string MovedParts(const v1::PostgresTableFacts& before, const v1::PostgresTableFacts& now) {
-  const auto parts = [](const v1::PostgresTableFacts& facts) {
-    std::vector<std::string> oids;
-    for (const std::string& file : facts.files()) oids.push_back(file.substr(0, file.find(':')));
-    return oids;
-  };
-  if (parts(before) != parts(now)) return "it got or lost partitions";
-  return Same(before.files(), now.files()) ? "" : "a partition was truncated or rewritten";
+  if (Same(before.files(), now.files())) return "";
+  if (Parts(before, 1) != Parts(now, 1)) return "it got or lost partitions";
+  if (Parts(before, 2) != Parts(now, 2)) return "a partition was truncated or rewritten";
+  return "a partition was detached and attached again";
 }
 
 }  // namespace
+
+void AddPastColumns(const v1::PostgresTableFacts& before, v1::PostgresTableFacts* now) {
+  std::vector<std::string> past(before.past_columns().begin(), before.past_columns().end());
+  for (const auto& column : before.columns()) past.push_back(column.name());
+  std::sort(past.begin(), past.end());
+  past.erase(std::unique(past.begin(), past.end()), past.end());
+  now->clear_past_columns();
+  for (std::string& name : past) {
+    if (now->past_columns_size() == kPastColumnsMax) return;
+    if (ColumnOfName(now->columns(), name) == nullptr) now->add_past_columns(std::move(name));
+  }
+}
 
 Movement MovementBetween(const v1::PostgresTableFacts& before, const v1::PostgresTableFacts& now) {
   using Kind = Movement::Kind;

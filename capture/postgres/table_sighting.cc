@@ -12,14 +12,20 @@ namespace tidemark::capture::postgres {
 namespace {
 
 constexpr char kColumnsSql[] =
-    "SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.atthasmissing, a.xmin::text"
-    " FROM pg_attribute a WHERE a.attrelid IN ({}) AND a.attnum > 0 AND NOT a.attisdropped AND "
-    "a.attgenerated = '' ORDER BY a.attrelid, a.attnum";
-// A table is its own only part.
+    "SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.atthasmissing OR"
+    " c.relkind = 'p' AND EXISTS (SELECT FROM pg_partition_tree(a.attrelid) t JOIN pg_attribute p"
+    "  ON p.attrelid = t.relid AND p.attname = a.attname AND NOT p.attisdropped AND "
+    "p.atthasmissing)"
+    ", a.xmin::text FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid WHERE a.attrelid IN "
+    "({}) AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attrelid, "
+    "a.attnum";
+// A table is its own only part. A partition that was attached anew is one that nobody looked at
+// while it was on its own.
 constexpr char kFilesSql[] =
-    "SELECT r.oid, p.relid, c.relfilenode FROM pg_class r CROSS JOIN LATERAL ("
-    "  SELECT t.relid::oid FROM pg_partition_tree(r.oid) t WHERE t.isleaf AND r.relkind = 'p'"
-    "  UNION ALL SELECT r.oid WHERE r.relkind <> 'p') p(relid)"
+    "SELECT r.oid, p.relid, c.relfilenode, p.attached FROM pg_class r CROSS JOIN LATERAL ("
+    "  SELECT t.relid::oid, ':' || (SELECT string_agg(i.xmin::text, ',') FROM pg_inherits i WHERE"
+    "   i.inhrelid = t.relid) FROM pg_partition_tree(r.oid) t WHERE t.level > 0 AND r.relkind = 'p'"
+    "  UNION ALL SELECT r.oid, '' WHERE r.relkind <> 'p') p(relid, attached)"
     " JOIN pg_class c ON c.oid = p.relid WHERE r.oid IN ({}) ORDER BY r.oid, p.relid";
 constexpr char kKeysSql[] =
     "SELECT i.indrelid, a.attname FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid"
@@ -54,7 +60,8 @@ absl::Status AddFilesAndKeys(Connection* sql, const std::string& oids, absl::Tim
   if (!files.ok()) return files.status();
   for (size_t row = 0; row < files->rows.size(); ++row) {
     facts.at(files->Number(row, 0))
-        ->add_files(fmt::format("{}:{}", files->Text(row, 1), files->Text(row, 2)));
+        ->add_files(
+            fmt::format("{}:{}{}", files->Text(row, 1), files->Text(row, 2), files->Text(row, 3)));
   }
   absl::StatusOr<ResultRows> keys =
       sql->Query(fmt::format(kKeysSql, oids), "looking at the tables' keys", deadline);
@@ -98,11 +105,8 @@ void AddPublication(const Publication& publication, CatalogSighting* sighting) {
   }
 }
 
-}  // namespace
-
-absl::StatusOr<CatalogSighting> LookAtTables(Connection* sql, const std::string& publication,
-                                             std::span<const TablePattern> patterns,
-                                             absl::Time deadline) {
+absl::StatusOr<CatalogSighting> Look(Connection* sql, const std::string& publication,
+                                     std::span<const TablePattern> patterns, absl::Time deadline) {
   CatalogSighting sighting;
   absl::StatusOr<std::vector<SourceTable>> tables = ReadMatchingTables(sql, patterns, deadline);
   if (!tables.ok()) return tables.status();
@@ -120,6 +124,24 @@ absl::StatusOr<CatalogSighting> LookAtTables(Connection* sql, const std::string&
   if (!rows.ok()) return rows.status();
   sighting.xmax = rows->Number(0, 0);
   sighting.publication_is_ours = rows->True(0, 1);
+  return sighting;
+}
+
+}  // namespace
+
+absl::StatusOr<CatalogSighting> LookAtTables(Connection* sql, const std::string& publication,
+                                             std::span<const TablePattern> patterns,
+                                             absl::Time deadline) {
+  // One snapshot: a column as it was before a rewrite, and the file behind it, would together be no
+  // movement, at this look and at the next one.
+  constexpr char kDoing[] = "looking at the tables";
+  absl::Status begun =
+      sql->Query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", kDoing, deadline).status();
+  if (!begun.ok()) return begun;
+  absl::StatusOr<CatalogSighting> sighting = Look(sql, publication, patterns, deadline);
+  if (!sighting.ok()) return sighting;
+  absl::Status ended = sql->Query("COMMIT", kDoing, deadline).status();
+  if (!ended.ok()) return ended;
   return sighting;
 }
 

@@ -33,11 +33,12 @@ struct CatalogSighting {
   bool publication_is_ours = false;
   // By name.
   std::vector<TableSighting> tables;
-  // Read behind all of this: no transaction from it on had begun.
+  // No transaction from it on had begun.
   uint64_t xmax = 0;
 };
 
-// The tables that fit one of `patterns`.
+// The tables that fit one of `patterns`, as they are together at one moment. After an error the
+// session is of no use any more.
 absl::StatusOr<CatalogSighting> LookAtTables(Connection* sql, const std::string& publication,
                                              std::span<const TablePattern> patterns,
                                              absl::Time deadline);
@@ -59,7 +60,16 @@ struct Movement {
   bool waits_for_writers = false;
 };
 
-// Between two looks at a table of one name. REQUIRES: `now` is published. Pure.
+// Names that are remembered of the columns that a table had; beyond them, every new column counts
+// as one that was there before.
+inline constexpr int kPastColumnsMax = 1600;
+
+// What `now` does not show by itself: the columns that went since `before`, or earlier. A row that
+// was not touched since is still stored with their values. Pure.
+void AddPastColumns(const v1::PostgresTableFacts& before, v1::PostgresTableFacts* now);
+
+// Between two looks at a table of one name. REQUIRES: `now` is published, and has its past columns.
+// Pure.
 Movement MovementBetween(const v1::PostgresTableFacts& before, const v1::PostgresTableFacts& now);
 
 }  // namespace tidemark::capture::postgres

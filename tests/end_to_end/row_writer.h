@@ -1,7 +1,8 @@
-// A session that changes the rows of public.big (id int primary key, v int, note text) at random,
-// one or a few at a time, while the table is read or compared.
+// Changes rows of public.big (id int primary key, v int, note text) at random, as fast as it can,
+// on a thread of its own: updates, deletes, rows that come again, and changes of the key across the
+// place where a reading stands, either way.
 //
-// Thread rule: it writes on a thread of its own; Stop and the destructor from one thread.
+// Thread rule: one thread at a time.
 #pragma once
 
 #include <fmt/format.h>

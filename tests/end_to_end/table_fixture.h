@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tests/testing/live_postgres.h"
 #include "tests/testing/live_subscriber.h"
 #include "tests/testing/live_tidemark.h"
@@ -32,6 +34,8 @@ class TableFixture : public ::testing::Test {
 
   void StartServer(LiveTidemarkOptions options = {}) {
     if (tidemark_ == nullptr) {
+      // What moved without a message is found sooner than an application needs it.
+      options.postgres_lines.push_back("catalog_period: 1s");
       tidemark_ = std::make_unique<LiveTidemark>(*postgres_, std::move(options));
     }
     const absl::Status started = tidemark_->Start();
@@ -55,16 +59,34 @@ class TableFixture : public ::testing::Test {
     }
   }
 
-  v1::TableStatus StatusOf(const std::string& table) {
+  v1::FeedStatus StatusOfFeed() {
     grpc::ClientContext context;
     v1::GetStatusRequest request;
     request.set_feed("main");
     v1::GetStatusResponse response;
     if (!admin_->GetStatus(&context, request, &response).ok()) return {};
-    for (const v1::TableStatus& status : response.feeds(0).tables()) {
+    return response.feeds(0);
+  }
+  v1::TableStatus StatusOf(const std::string& table) { return StatusIn(StatusOfFeed(), table); }
+  static v1::TableStatus StatusIn(const v1::FeedStatus& feed, const std::string& table) {
+    for (const v1::TableStatus& status : feed.tables()) {
       if (status.table() == table) return status;
     }
     return {};
+  }
+
+  // Until the feed knows of everything that moved before the call, and follows the table.
+  ::testing::AssertionResult WaitUntilSettled(const std::string& table) {
+    const absl::Time now = absl::Now();
+    v1::FeedStatus feed;
+    return WaitUntil(
+        [&] {
+          feed = StatusOfFeed();
+          const auto& seen = feed.tables_seen();
+          return absl::FromUnixSeconds(seen.seconds()) + absl::Nanoseconds(seen.nanos()) > now &&
+                 StatusIn(feed, table).state() == v1::TABLE_FOLLOW_STATE_FOLLOWED;
+        },
+        kDeadline, [&] { return feed.ShortDebugString() + "\n" + tidemark_->Diagnostics(); });
   }
 
   // Until the table is in this state, after `more` readings of it began since the call before.

@@ -69,6 +69,7 @@ TEST(Config, DefaultsAreFilledIn) {
   EXPECT_EQ(feed.postgres().sslmode(), "verify-full");
   EXPECT_EQ(feed.postgres().tables(0), "public.*");
   EXPECT_EQ(feed.postgres().silence_timeout().seconds(), 30);
+  EXPECT_EQ(feed.postgres().catalog_period().seconds(), 5);
 }
 
 TEST(Config, EveryKeyIsRead) {
@@ -101,6 +102,7 @@ feeds:
       slot: s1
       publication: P1
       silence_timeout: 5s
+      catalog_period: 90s
 )");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->listen(), "[::1]:6543");
@@ -114,6 +116,7 @@ feeds:
   EXPECT_EQ(feed.retention().bytes().bytes(), 64u << 20);
   EXPECT_EQ(feed.postgres().port(), 6543u);
   EXPECT_EQ(feed.postgres().password(), "ahunter2b");
+  EXPECT_EQ(feed.postgres().catalog_period().seconds(), 90);
 }
 
 // proves S01, S03, S04, S05

@@ -1,4 +1,5 @@
 // Which changes of the catalog mean that rows moved without a message.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -82,6 +83,45 @@ TEST(TableMovementTest, ColumnsMoveWithWhatTheyHold) {  // proves B019
       << "dropped and added under the same name";
 }
 
+// Rows that were not touched since it went are still stored with its values.
+TEST(TableMovementTest, AColumnThatCameBackLaterMoved) {  // proves B019
+  Facts without = Plain();
+  without.mutable_columns()->RemoveLast();
+  AddPastColumns(Plain(), &without);
+  EXPECT_THAT(without.past_columns(), ::testing::ElementsAre("v"));
+  Facts later = without;
+  later.clear_past_columns();
+  AddPastColumns(without, &later);
+  EXPECT_THAT(later.past_columns(), ::testing::ElementsAre("v")) << "remembered from look to look";
+  Facts again = Plain();
+  again.mutable_columns(1)->set_number(3);
+  AddPastColumns(later, &again);
+  EXPECT_EQ(MovementBetween(later, again).kind, Kind::kRead);
+  EXPECT_THAT(again.past_columns(), ::testing::IsEmpty());
+}
+
+TEST(TableMovementTest, NoMoreColumnsAreRememberedThanTheBound) {
+  Facts many = Plain();
+  for (int i = 0; i < kPastColumnsMax + 5; ++i) many.add_past_columns("p" + std::to_string(i));
+  Facts now = Plain();
+  AddPastColumns(many, &now);
+  EXPECT_EQ(now.past_columns_size(), kPastColumnsMax);
+  Facts added = now;
+  added.add_columns()->set_name("never there");
+  added.mutable_columns(2)->set_number(3);
+  EXPECT_EQ(MovementBetween(now, added).kind, Kind::kRead) << "it may have been there";
+}
+
+TEST(TableMovementTest, AnotherTypeMayMakeAnotherValueOfTheSameBytes) {  // proves B017
+  const auto retype = [](uint32_t type) {
+    return [type](Facts* now) { now->mutable_columns(1)->set_type_oid(type); };
+  };
+  EXPECT_EQ(After(retype(1184)).kind, Kind::kRead) << "a timestamp gets a time zone";
+  Facts text = Plain();
+  text.mutable_columns(1)->set_type_oid(1043);
+  EXPECT_EQ(After(retype(25), text).kind, Kind::kNone) << "a varchar becomes a text";
+}
+
 TEST(TableMovementTest, AnotherKeyIsToldAnew) {
   EXPECT_EQ(After([](Facts* now) { now->set_key_columns(0, "v"); }).kind, Kind::kReload);
   EXPECT_EQ(After([](Facts* now) { now->set_replica_identity("f"); }).kind, Kind::kNone)
@@ -102,13 +142,16 @@ TEST(TableMovementTest, WhatWasNotSentMeanwhileIsRead) {  // proves B065
 TEST(TableMovementTest, PartitionsMoveAsAWhole) {  // proves B014, B016
   Facts root = Plain();
   root.set_partitioned(true);
-  root.add_files("200:6000");
+  root.add_files("200:6000:900");
   EXPECT_EQ(MovementBetween(root, root).kind, Kind::kNone);
-  EXPECT_EQ(After([](Facts* now) { now->add_files("300:7000"); }, root).cause,
+  EXPECT_EQ(After([](Facts* now) { now->add_files("300:7000:900"); }, root).cause,
             "it got or lost partitions");
   EXPECT_EQ(After([](Facts* now) { now->mutable_files()->RemoveLast(); }, root).kind, Kind::kRead);
-  EXPECT_EQ(After([](Facts* now) { now->set_files(1, "200:6001"); }, root).cause,
+  EXPECT_EQ(After([](Facts* now) { now->set_files(1, "200:6001:900"); }, root).cause,
             "a partition was truncated or rewritten");
+  EXPECT_EQ(After([](Facts* now) { now->set_files(1, "200:6000:901"); }, root).cause,
+            "a partition was detached and attached again")
+      << "on its own, its changes are not sent";
 }
 
 }  // namespace
