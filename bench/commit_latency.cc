@@ -1,7 +1,8 @@
 // From commit to client: one writer commits single-row transactions at a fixed rate; a bare libpq
 // receiver on a slot of its own and a Tidemark subscriber on the same transactions note when each
 // arrives, by the same clock. Prints both distributions and the ratio. Others may write to other
-// tables: the publication of the receiver holds public.t1 alone, and so does the subscriber's filter.
+// tables: the publication of the receiver holds public.t1 alone, and so does the subscriber's
+// filter.
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <libpq-fe.h>

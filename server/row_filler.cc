@@ -117,7 +117,9 @@ absl::Status RowFiller::FillSpooled(store::SpoolReader* reader) {
 }
 
 void RowFiller::Appended() {
-  if (next_ != nullptr && !next_->lost.empty()) keys_.Forget();
+  // Of which tables rows are kept may be another matter now. The batch is its owner's again.
+  keys_.Forget();
+  next_ = nullptr;
   index_.Clear();
   runs_.clear();
   handles_.clear();

@@ -10,6 +10,7 @@
 #include "proto/reason.h"
 #include "server/error_status.h"
 #include "server/limits.h"
+#include "server/reader_request.h"
 #include "server/stream_records.h"
 #include "server/tail_cut.h"
 

@@ -28,7 +28,7 @@ absl::StatusOr<std::vector<TablePattern>> TablesOf(const v1::VerifyRequest& requ
   }
   for (const std::string& name : request.tables()) {
     auto pattern = TablePattern::Parse(name);
-    if (!pattern.ok()) return InvalidRequest("tables", pattern.status().message());
+    if (!pattern.ok()) return InvalidRequest("tables", std::string(pattern.status().message()));
     patterns.push_back(*std::move(pattern));
   }
   return patterns;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <utility>
 
 #include "capture/postgres/sql_text.h"
@@ -108,6 +109,9 @@ absl::Status ReadLines(Connection* sql, const ChunkOrder& order, absl::Time dead
   const std::string doing = fmt::format("reading table {}", order.table.Text());
   absl::Status started = sql->StartCopy(SelectSql(order, chunk->relation), doing, deadline);
   if (!started.ok()) return started;
+  // A key that is asked for and not among the lines would count as gone.
+  const bool only_keys = !order.keys.empty() && !order.whole_rows;
+  const size_t bytes_max = only_keys ? std::numeric_limits<size_t>::max() : kChunkBytesMax;
   size_t bytes = 0;
   size_t rows = 0;
   while (true) {
@@ -123,12 +127,13 @@ absl::Status ReadLines(Connection* sql, const ChunkOrder& order, absl::Time dead
                              fmt::format("no row came in time while {}; it is tried again", doing));
     }
     ++rows;
-    if (bytes > kChunkBytesMax) continue;
+    if (bytes > bytes_max) continue;
     if (!line.empty() && line.back() == '\n') line.remove_suffix(1);
     bytes += line.size();
     chunk->lines.emplace_back(line);
   }
-  chunk->at_end = rows == chunk->lines.size() && rows < order.rows_max;
+  chunk->cut = rows > chunk->lines.size();
+  chunk->at_end = !chunk->cut && rows < order.rows_max;
   return absl::OkStatus();
 }
 
@@ -155,7 +160,7 @@ absl::StatusOr<TableChunk> ReadChunk(Connection* sql, const ChunkOrder& order,
   absl::Status status = Begin(sql, order.table, deadline, &chunk);
   if (status.ok()) status = Describe(sql, order.table, deadline, &chunk);
   const bool wants_rows = order.rows_max > 0;
-  if (status.ok() && wants_rows && chunk.relation.shape.key_columns.empty()) {
+  if (status.ok() && !order.keyless_too && chunk.relation.shape.key_columns.empty()) {
     status = absl::FailedPreconditionError(
         fmt::format("table {} has no key that its rows can be told apart by", order.table.Text()));
   }

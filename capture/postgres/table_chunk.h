@@ -33,6 +33,8 @@ struct ChunkOrder {
   // Not empty: the rows with these keys; of them the key columns only, unless whole_rows.
   std::vector<std::vector<std::string>> keys;
   bool whole_rows = false;
+  // The table need not have a key: no row of it is ever to be read.
+  bool keyless_too = false;
 };
 
 struct TableChunk {
@@ -45,6 +47,8 @@ struct TableChunk {
   std::vector<std::string> lines;
   // Nothing lies behind the lines.
   bool at_end = false;
+  // The bound in bytes left rows out behind them. Never where only key columns were asked for.
+  bool cut = false;
 };
 
 // SOURCE_TABLE_MISSING when the table is gone. FAILED_PRECONDITION without a reason: it has no key

@@ -31,7 +31,7 @@ v1::TableStatus StatusOf(const TableKeeper::Name& name, const v1::TableState& st
   if (state.choice() == v1::TABLE_CHOICE_REMOVED) {
     status.set_state(v1::TABLE_FOLLOW_STATE_REMOVED);
   }
-  if (!state.followed() && state.choice() != v1::TABLE_CHOICE_REMOVED) {
+  if ((!state.followed() || !state.has_postgres()) && state.choice() != v1::TABLE_CHOICE_REMOVED) {
     status.set_state(v1::TABLE_FOLLOW_STATE_READING);
     status.set_detail("it is new to the feed, and waits to be looked at");
   }
@@ -47,7 +47,7 @@ v1::TableStatus StatusOf(const TableKeeper::Name& name, const v1::TableState& st
   } else {
     status.set_rows_read(state.last_rows_read());
     status.set_changes_made(state.last_changes_made());
-    if (!state.last_cause().empty()) status.set_detail(state.last_cause());
+    if (status.state() != v1::TABLE_FOLLOW_STATE_READING) status.set_detail(state.last_cause());
   }
   if (!state.error_reason().empty()) {
     status.set_state(v1::TABLE_FOLLOW_STATE_FAILED);

@@ -25,6 +25,7 @@ void TableKeeper::StartChunk(absl::Time now) {
     }
     asked_.clear();
     if (state.reading().empties()) order.rows_max = 0;
+    order.keyless_too = state.reading().only_empties();
     if (state.reading().removing()) {
       if (schemas_.count(name) == 0) {
         order.rows_max = 0;

@@ -70,6 +70,20 @@ std::string MovedColumn(const v1::PostgresTableFacts& before, const v1::Postgres
   return "";
 }
 
+// A key column that is only renamed stays the key.
+bool SameKey(const v1::PostgresTableFacts& before, const v1::PostgresTableFacts& now) {
+  if (Same(before.key_columns(), now.key_columns())) return true;
+  if (before.oid() != now.oid()) return false;
+  return std::equal(
+      before.key_columns().begin(), before.key_columns().end(), now.key_columns().begin(),
+      now.key_columns().end(), [&](const std::string& old_name, const std::string& name) {
+        const v1::PostgresColumnFacts* old_column = ColumnOfName(before.columns(), old_name);
+        const v1::PostgresColumnFacts* column = ColumnOfName(now.columns(), name);
+        return old_column != nullptr && column != nullptr &&
+               old_column->number() == column->number();
+      });
+}
+
 // Of every part, what stands before colon number `colons`.
 std::vector<std::string> Parts(const v1::PostgresTableFacts& facts, int colons) {
   std::vector<std::string> parts;
@@ -105,7 +119,7 @@ void AddPastColumns(const v1::PostgresTableFacts& before, v1::PostgresTableFacts
 
 Movement MovementBetween(const v1::PostgresTableFacts& before, const v1::PostgresTableFacts& now) {
   using Kind = Movement::Kind;
-  if (!Same(before.key_columns(), now.key_columns())) {
+  if (!SameKey(before, now)) {
     return {Kind::kReload, "its rows are told apart by other columns", !before.published()};
   }
   if (!before.published()) return {Kind::kRead, "it was added to the publication", true};

@@ -93,7 +93,7 @@ absl::StatusOr<std::optional<ChunkOrder>> TableVerifier::Next(size_t rows_max, a
         End(absl::OkStatus());
         break;
       }
-      subject_.emplace();
+      subject_ = Subject();
       subject_->name = left_.front();
       left_.pop_front();
     }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -117,6 +118,7 @@ class TableVerifier {
   absl::Status CheckShape(const TableChunk& chunk) const;
   absl::Status CompareRows(const TableChunk& chunk);
   absl::Status CompareKeys(const TableChunk& chunk);
+  void AskNextTime(const absl::flat_hash_set<std::string>& came);
   void Judge(const Relation& relation, const ComparedRow& row);
   void LookAgain(KnownKey key);
   void Report(v1::DifferenceKind kind, std::string key, v1::VerifyResponse finding);

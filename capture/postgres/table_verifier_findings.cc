@@ -91,15 +91,30 @@ absl::Status TableVerifier::CheckShape(const TableChunk& chunk) const {
 
 absl::Status TableVerifier::CompareRows(const TableChunk& chunk) {
   const RowShape& shape = chunk.relation.shape;
+  absl::flat_hash_set<std::string> came;
   const absl::Status compared = lent_.comparison->Rows(chunk, [&](const ComparedRow& row) {
+    if (chunk.cut) came.insert(row.key);
     if (row.verdict != RowVerdict::kTouched) return Judge(chunk.relation, row);
     LookAgain({.key = row.key, .texts = KeyTextsOf(shape, row.line), .image = {}});
   });
-  // Of keys that were asked for and are gone, the second pass says whether they are still known.
-  if (!compared.ok() || !asked_.empty()) return compared;
+  if (!compared.ok()) return compared;
+  if (!asked_.empty()) {
+    // Of those that are gone, the second pass says whether they are still known.
+    if (chunk.cut) AskNextTime(came);
+    return absl::OkStatus();
+  }
   if (!chunk.lines.empty()) subject_->after_key = KeyTextsOf(shape, chunk.lines.back());
   subject_->pass_at_end = chunk.at_end;
   return absl::OkStatus();
+}
+
+// What did not fit into the chunk.
+void TableVerifier::AskNextTime(const absl::flat_hash_set<std::string>& came) {
+  for (KnownKey& key : asked_) {
+    if (came.contains(key.key)) continue;
+    const int looks = looks_[key.key];
+    subject_->again.push_front({std::move(key), looks});
+  }
 }
 
 absl::Status TableVerifier::CompareKeys(const TableChunk& chunk) {

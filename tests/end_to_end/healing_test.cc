@@ -119,6 +119,10 @@ class HealingTest : public TableFixture {
     EXPECT_TRUE(Here("public.big") == There("public.big"))
         << Here("public.big").size() << " rows here, " << There("public.big").size() << " there\n"
         << tidemark_->Diagnostics();
+    // And so do the rows that a new subscriber would begin with.
+    const auto verified = tidemark_->Run({"verify", "main", "public.big"});
+    ASSERT_TRUE(verified.ok()) << verified.status();
+    EXPECT_EQ(verified->exit_code, 0) << verified->out << verified->err;
   }
 
   size_t Gaps() const {
@@ -440,7 +444,8 @@ TEST_F(HealingTest, ARestoredDatabaseIsNotTakenForTheOldOne) {
   Launch();
   ASSERT_TRUE(WaitForFailure("SOURCE_REWOUND"));
   StopServer();
-  Exec({"create table junk as select repeat('x', 1000) from generate_series(1, 3000)"});
+  Exec({"create table junk as select repeat('x', 1000) from generate_series(1, 3000)",
+        "drop table junk"});
   Launch();
   ASSERT_TRUE(WaitForFailure("SOURCE_REWOUND"));
   Recover("resnapshot");

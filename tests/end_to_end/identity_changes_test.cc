@@ -34,6 +34,8 @@ class IdentityChangesTest : public ::testing::Test {
     Exec(tables + "create table other (id int primary key, a int);");
     LiveTidemarkOptions options;
     options.postgres_lines = std::move(postgres_lines);
+    // What the stream says by itself, before the catalog is looked at again.
+    options.postgres_lines.push_back("catalog_period: 1h");
     options.feed_lines = std::move(feed_lines);
     tidemark_ = std::make_unique<LiveTidemark>(*postgres_, options);
     const absl::Status started = tidemark_->Start();
@@ -43,6 +45,11 @@ class IdentityChangesTest : public ::testing::Test {
     request.mutable_start()->mutable_snapshot();
     recording_ = std::make_unique<RecordedStream>("identities");
     subscriber_ = std::make_unique<LiveSubscriber>(tidemark_->address(), request, recording_.get());
+    // Its rows are of now: what the test does from here on comes as changes.
+    const auto opened = [&] {
+      return !recording_->segments().empty() && !recording_->segments().back().events.empty();
+    };
+    ASSERT_TRUE(subscriber_->FollowUntil(opened, seconds(60))) << tidemark_->Diagnostics();
   }
 
   void Exec(const std::string& sql) {
@@ -220,13 +227,15 @@ TEST_F(IdentityChangesTest, AChangedIdentityIsSaidAndEverythingElseGoesOn) {
   EXPECT_THAT(Bootstrap("t"), HasSubstr("public.t are gone"));
   EXPECT_EQ(Bootstrap("other"), "");
 
-  // It stays so over a restart, and the log goes on.
+  // It stays so over a restart, until the table is read again; the log goes on.
   tidemark_->Kill9();
-  ASSERT_TRUE(tidemark_->Start().ok());
   Exec("delete from t where code = 13");
-  EXPECT_THAT(Changes(), ElementsAre("delete code='13'"));
-  EXPECT_THAT(Status().table_problems(), SizeIs(1));
-  EXPECT_THAT(Bootstrap("t"), HasSubstr("public.t are gone"));
+  ASSERT_TRUE(tidemark_->Start().ok());
+  ASSERT_TRUE(WaitUntil([&] { return Status().table_problems().empty(); }, seconds(60),
+                        [&] { return tidemark_->Diagnostics(); }));
+  EXPECT_THAT(Changes(), ::testing::IsSupersetOf({"delete code='13'", "truncate ",
+                                                  "read code='20' doc='short' id='5'"}));
+  EXPECT_EQ(Bootstrap("t"), "");
 }
 
 // proves R43: the index of the identity is dropped: the source refuses updates, inserts go on.
@@ -271,6 +280,8 @@ TEST_F(IdentityChangesTest, ARenamedKeyStaysTheKey) {
   EXPECT_THAT(Status().table_problems(), IsEmpty());
   FoldedRows rows;
   EXPECT_EQ(Bootstrap("t", &rows), "");
+  // Where the rows are not folded yet, the first one comes under its old name before.
+  rows["public.t"].erase("id='1'");
   EXPECT_THAT(rows["public.t"], SizeIs(2));
 }
 

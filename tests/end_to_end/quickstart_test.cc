@@ -91,6 +91,11 @@ TEST_F(QuickstartTest, EveryCommandOfTheReadmeAndTheRunbookRuns) {
         command = in_scratch + command;
       }
       const absl::Status done = Run("command" + std::to_string(++commands), command, seconds(30));
+      if (command.find(" recover ") != std::string::npos) {
+        // Nothing broke here; what it does behind a break is in healing_test.cc.
+        EXPECT_THAT(done.ToString(), ::testing::HasSubstr("RECOVERY_REFUSED")) << command;
+        continue;
+      }
       EXPECT_TRUE(done.ok()) << command << "\n" << done;
     }
   }

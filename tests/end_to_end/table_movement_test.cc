@@ -181,8 +181,8 @@ TEST_F(TableMovementTest, ATypeThatReadsTheSameBytesOtherwise) {
   EXPECT_THAT(Here("public.t"), ElementsAre("at='2026-03-01 12:00:00+00' id='1'"));
 }
 
-// proves B021: under replica identity full, the stream does not say what the key is, and the catalog
-// knows it no more.
+// proves B021: under replica identity full, the stream does not say what the key is, and the
+// catalog knows it no more.
 TEST_F(TableMovementTest, LastChangesOfATableThatIsGone) {
   SetUpPostgres();
   Exec({"create table t (a int, b int, c text, primary key (b, a))",
@@ -311,6 +311,19 @@ TEST_F(TableMovementTest, AnotherReplicaIdentity) {
   Exec({"update t set b = 11 where a = 1", "delete from t where b = 20",
         "insert into t values (3, 30, 'z')"});
   ASSERT_TRUE(WaitUntilEqual("public.t"));
+}
+
+// What cannot be read again keeps the rows it had.
+TEST_F(TableMovementTest, ATableThatLosesItsKeyIsNotEmptied) {
+  SetUpPostgres();
+  Exec({"create table t (a int primary key, c text)", "insert into t values (1, 'x'), (2, 'y')"});
+  StartServer();
+  CatchUp();
+  Exec({"alter table t drop constraint t_pkey", "alter table t replica identity full"});
+  ASSERT_TRUE(WaitForState("public.t", v1::TABLE_FOLLOW_STATE_FAILED, "TABLE_UNREADABLE"));
+  CatchUp();
+  EXPECT_EQ(Here("public.t"), There("public.t"));
+  EXPECT_TRUE(ChangesOf("public.t").empty());
 }
 
 // proves B023, B016, B041, B043, B051

@@ -32,7 +32,7 @@ TEST_F(TableReadingTest, AnAddedTableComesWhole) {
   StartServer(Only("public.t, public.marker"));
   ASSERT_TRUE(AddTable("public.u").ok());
   Exec({"insert into u values (4, 'd')", "update u set a = 'bb' where id = 2"});
-  ASSERT_TRUE(WaitForState("public.u", kFollowed, "added to the publication"));
+  ASSERT_TRUE(WaitForState("public.u", kFollowed, "new to the feed"));
   CatchUp();
   EXPECT_EQ(Here("public.u"), There("public.u"));
   EXPECT_THAT(Here("public.u"),
@@ -53,7 +53,7 @@ TEST_F(TableReadingTest, ATableThatFitsAPatternIsFoundWithItsFirstRows) {
   StartServer(Only("'public.app_*', public.marker"));
   Exec({"create table app_x (id int primary key, a int)", "insert into app_x values (1, 1)",
         "update app_x set a = 2"});
-  ASSERT_TRUE(WaitForState("public.app_x", kFollowed, "added to the publication"));
+  ASSERT_TRUE(WaitForState("public.app_x", kFollowed, "new to the feed"));
   Exec({"insert into app_x values (2, 2)"});
   CatchUp();
   EXPECT_EQ(Here("public.app_x"), There("public.app_x"));
@@ -157,7 +157,7 @@ TEST_F(TableReadingTest, UnderWritersAndKillsEveryRowIsExact) {
     ASSERT_TRUE(WaitUntil([&] { return StatusOf("public.big").rows_read() >= read; }, kDeadline,
                           [&] { return StatusOf("public.big").ShortDebugString(); }));
   }
-  ASSERT_TRUE(WaitForState("public.big", kFollowed, "added to the publication"));
+  ASSERT_TRUE(WaitForState("public.big", kFollowed, "new to the feed"));
   for (auto& writer : writers) writer->Stop();
   CatchUp();
   EXPECT_TRUE(Here("public.big") == There("public.big")) << "the rows differ from the table";
@@ -225,7 +225,7 @@ TEST_F(TableReadingTest, NamesAreExact) {
   ASSERT_TRUE(AddTable(R"("We.ird ""S""". "T.x")").error_code() ==
               grpc::StatusCode::INVALID_ARGUMENT);
   ASSERT_TRUE(AddTable(R"("We.ird ""S"""."T.x")").ok());
-  ASSERT_TRUE(WaitForState(R"("We.ird ""S"""."T.x")", kFollowed, "added to the publication"));
+  ASSERT_TRUE(WaitForState(R"("We.ird ""S"""."T.x")", kFollowed, "new to the feed"));
   Exec({R"(insert into "We.ird ""S"""."T.x" values ('new', 3))"});
   ASSERT_TRUE(StartSnapshot(R"("We.ird ""S"""."T.x")").ok());
   ASSERT_TRUE(WaitForState(R"("We.ird ""S"""."T.x")", kFollowed, "asked for"));

@@ -82,6 +82,8 @@ class BreakTest : public ::testing::Test {
     auto runner = Run(fixture);
     ASSERT_TRUE(WaitForEvent(fixture, "confirm 10"));
     End(runner);
+    // An ended loop takes no orders any more.
+    fixture.Reopen();
   }
   static absl::Status Recover(FeedFixture& fixture, v1::RecoveryPolicy policy) {
     std::mutex mutex;

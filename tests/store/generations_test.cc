@@ -86,6 +86,7 @@ TEST_F(GenerationsTest, GapsAddUp) {
   EXPECT_THAT(Gaps(At(100), In(3, 70)), ElementsAre("SLOT_LOST 2", "SLOT_LOST 3"));
   EXPECT_THAT(Gaps(In(2, 50), In(3, 70)), ElementsAre("SLOT_LOST 3"));
   EXPECT_EQ(feed_->EndOfGeneration(2), In(2, 50));
+  Sync();
   Fold();
   EXPECT_EQ(feed_->folded(), In(3, 70));
 }

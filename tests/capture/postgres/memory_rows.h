@@ -16,6 +16,7 @@
 #include "capture/known_rows.h"
 #include "capture/postgres/relation_cache.h"
 #include "capture/postgres/row_encoder.h"
+#include "capture/postgres/table_chunk.h"
 
 namespace tidemark::capture::postgres {
 
@@ -58,6 +59,9 @@ class MemoryRows final : public KnownRows {
   absl::StatusOr<std::unique_ptr<KnownRowScan>> Scan(const v1::TableSchema&,
                                                      std::string_view from_key) override {
     return std::make_unique<MapScan>(rows_, std::string(from_key));
+  }
+  std::vector<std::string> KeyColumns(std::string_view, std::string_view) const override {
+    return KeyColumnNames(relation_);
   }
   absl::StatusOr<v1::TableSchema> Schema(uint64_t) const override { return relation_.schema; }
 

@@ -126,6 +126,12 @@ TEST(TableMovementTest, AnotherKeyIsToldAnew) {
   EXPECT_EQ(After([](Facts* now) { now->set_key_columns(0, "v"); }).kind, Kind::kReload);
   EXPECT_EQ(After([](Facts* now) { now->set_replica_identity("f"); }).kind, Kind::kNone)
       << "told apart by the same columns";
+  EXPECT_EQ(After([](Facts* now) {
+              now->mutable_columns(0)->set_name("number");
+              now->set_key_columns(0, "number");
+            }).kind,
+            Kind::kRead)
+      << "a key column that is only renamed";
 }
 
 TEST(TableMovementTest, WhatWasNotSentMeanwhileIsRead) {  // proves B065
