@@ -13,6 +13,8 @@ namespace {
 constexpr size_t kLogBlockBytes = size_t{32} << 10;
 constexpr size_t kRowBlockBytes = size_t{8} << 10;
 constexpr double kRowFilterBitsPerKey = 10;
+// Few: a shard has to take the largest block, and hardly two threads meet in the cache.
+constexpr int kCacheShardBits = 2;
 // Files of the log and the spool do not overlap, and the fold keeps its own pace: a stall of one
 // family would stall every feed, so stalls come far later than RocksDB's defaults.
 constexpr int kStallFiles = 200;
@@ -39,7 +41,13 @@ rocksdb::ColumnFamilyOptions Family(size_t memtable_bytes, size_t block_bytes,
   table.format_version = 5;
   table.cache_index_and_filter_blocks = true;
   table.pin_l0_filter_and_index_blocks_in_cache = false;
-  if (point_lookups) table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kRowFilterBitsPerKey));
+  if (point_lookups) {
+    table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kRowFilterBitsPerKey));
+    // The filter of a whole file is larger than what a shard of the cache takes: in one piece it
+    // would be read from the file for every row.
+    table.partition_filters = true;
+    table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
+  }
   family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   return family;
 }
@@ -71,7 +79,7 @@ rocksdb::DBOptions DatabaseOptions(const StoreOptions& options) {
 }
 
 std::vector<rocksdb::ColumnFamilyDescriptor> Families() {
-  const auto cache = rocksdb::NewLRUCache(kBlockCacheBytesMax);
+  const auto cache = rocksdb::NewLRUCache(kBlockCacheBytesMax, kCacheShardBits);
   return {
       {rocksdb::kDefaultColumnFamilyName,
        Family(kSmallMemtableBytes, kRowBlockBytes, cache, false)},
