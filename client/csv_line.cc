@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <iterator>
+#include <string>
 
 #include "absl/strings/escaping.h"
 #include "proto/value_json.h"
@@ -11,38 +10,23 @@
 namespace tidemark::client {
 namespace {
 
-constexpr std::string_view kReservedPrefix = "__";
-
-std::string ColumnName(const std::string& name) {
-  return name.compare(0, kReservedPrefix.size(), kReservedPrefix) == 0 ? "_" + name : name;
-}
-
-template <typename Float>
-void AppendFloat(Float value, std::string* out) {
-  if (std::isnan(value)) {
-    out->append("NaN");
-  } else if (std::isinf(value)) {
-    out->append(value < 0 ? "-Infinity" : "Infinity");
-  } else {
-    fmt::format_to(std::back_inserter(*out), "{}", value);
-  }
+// JSON has no number for NaN and the infinities, and puts them into quotes.
+void AppendFloat(const v1::Value& value, std::string* out) {
+  std::string json;
+  AppendJsonValue(value, &json);
+  std::erase(json, '"');
+  out->append(json);
 }
 
 void AppendValue(const v1::Value& value, std::string* out) {
   switch (value.kind_case()) {
     case v1::Value::kBoolean:
-      out->append(value.boolean() ? "true" : "false");
-      return;
     case v1::Value::kInteger:
-      out->append(fmt::format_int(value.integer()).c_str());
-      return;
     case v1::Value::kUnsignedInteger:
-      out->append(fmt::format_int(value.unsigned_integer()).c_str());
-      return;
+      return AppendJsonValue(value, out);
     case v1::Value::kFloat32:
-      return AppendFloat(value.float32(), out);
     case v1::Value::kFloat64:
-      return AppendFloat(value.float64(), out);
+      return AppendFloat(value, out);
     case v1::Value::kDecimal:
       return AppendCsvText(value.decimal(), out);
     case v1::Value::kText:
@@ -90,7 +74,7 @@ std::string CsvHeader(const v1::TableSchema& schema) {
   std::string line = "__op,__pos,__seq,__table,__absent";
   for (const v1::Column& column : schema.columns()) {
     line.push_back(',');
-    AppendCsvText(ColumnName(column.name()), &line);
+    AppendCsvText(JsonColumnName(column.name()), &line);
   }
   return line;
 }
@@ -107,7 +91,7 @@ std::string CsvLine(const ChangeView& change) {
       continue;
     }
     if (!absent.empty()) absent.push_back(' ');
-    absent += ColumnName(columns[i].name());
+    absent += JsonColumnName(columns[i].name());
   }
   std::string line =
       fmt::format("{},{},{},", OpText(change.op()), change.position(), change.sequence());

@@ -129,9 +129,13 @@ void AppendJsonValue(const v1::Value& value, std::string* out) {
   }
 }
 
+std::string JsonColumnName(std::string_view name) {
+  return name.starts_with("__") ? "_" + std::string(name) : std::string(name);
+}
+
 void AppendJsonColumn(std::string_view name, const v1::Value& value, std::string* out) {
   out->push_back(',');
-  AppendJsonString(name.starts_with("__") ? "_" + std::string(name) : std::string(name), out);
+  AppendJsonString(JsonColumnName(name), out);
   out->push_back(':');
   AppendJsonValue(value, out);
 }

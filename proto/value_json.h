@@ -16,8 +16,10 @@ void AppendJsonString(std::string_view text, std::string* out);
 // A value in parts is {"in_parts":<bytes>}; an absent one is {"absent":true}, though as a column it
 // is left out.
 void AppendJsonValue(const v1::Value& value, std::string* out);
-// `,"name":value`. A column's name that begins with __ gets one more _, so that it is never taken
-// for __op, __pos, __seq, __table or another member of ours.
+// A column's name that begins with __ gets one more _, so that it is never taken for __op, __pos,
+// __seq, __table or another member of ours.
+std::string JsonColumnName(std::string_view name);
+// `,"name":value`, with that name.
 void AppendJsonColumn(std::string_view name, const v1::Value& value, std::string* out);
 
 }  // namespace tidemark

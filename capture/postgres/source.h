@@ -15,6 +15,7 @@
 #include "capture/postgres/proof_probe.h"
 #include "capture/postgres/server_facts.h"
 #include "capture/postgres/silence.h"
+#include "capture/postgres/slot.h"
 #include "capture/postgres/slot_creation.h"
 #include "capture/postgres/snapshot_reader.h"
 #include "capture/postgres/source_status.h"
@@ -85,6 +86,8 @@ class PostgresSource final : public Source {
   void CloseSessions();
   absl::Status Failed(absl::Status status);
   absl::Status Connect();
+  // The feed's slot as it is now, noted for the status too; nothing when there is none.
+  absl::StatusOr<std::optional<SlotFacts>> LookAtSlot(absl::Time deadline);
   absl::Status OpenWhole(const v1::Checkpoint& checkpoint);
   absl::Status OpenFresh(const v1::Checkpoint& checkpoint);
   absl::StatusOr<CaptureBatch> ReadPhase(absl::Time deadline);

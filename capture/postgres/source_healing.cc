@@ -41,9 +41,8 @@ absl::Status PostgresSource::OpenBroken(const v1::Checkpoint& checkpoint) {
   absl::StatusOr<Position> position = Position::FromBytes(checkpoint.position());
   if (!position.ok()) return position.status();
   const absl::Time deadline = absl::Now() + kConnectTimeout;
-  absl::StatusOr<std::optional<SlotFacts>> slot = ReadSlot(catalog_.get(), slot_name_, deadline);
+  absl::StatusOr<std::optional<SlotFacts>> slot = LookAtSlot(deadline);
   if (!slot.ok()) return slot.status();
-  if (*slot) status_.Slot(**slot, absl::Now());
   absl::StatusOr<std::optional<Publication>> publication =
       ReadPublication(catalog_.get(), publication_name_, deadline);
   if (!publication.ok()) return publication.status();

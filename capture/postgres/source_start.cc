@@ -12,13 +12,18 @@
 
 namespace tidemark::capture::postgres {
 
+absl::StatusOr<std::optional<SlotFacts>> PostgresSource::LookAtSlot(absl::Time deadline) {
+  absl::StatusOr<std::optional<SlotFacts>> slot = ReadSlot(catalog_.get(), slot_name_, deadline);
+  if (slot.ok() && *slot) status_.Slot(**slot, absl::Now());
+  return slot;
+}
+
 absl::Status PostgresSource::OpenWhole(const v1::Checkpoint& checkpoint) {
   absl::StatusOr<Position> position = Position::FromBytes(checkpoint.position());
   if (!position.ok()) return position.status();
   const absl::Time deadline = absl::Now() + kConnectTimeout;
-  absl::StatusOr<std::optional<SlotFacts>> slot = ReadSlot(catalog_.get(), slot_name_, deadline);
+  absl::StatusOr<std::optional<SlotFacts>> slot = LookAtSlot(deadline);
   if (!slot.ok()) return slot.status();
-  if (*slot) status_.Slot(**slot, absl::Now());
   start_ = position->engine_low();
   head_ = *position;
   consistent_ = checkpoint.postgres().consistent_lsn();

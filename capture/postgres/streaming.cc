@@ -197,6 +197,7 @@ absl::Status Streaming::OnRelation(const RelationMessage& message,
   if (watched_.oid != 0 && message.oid == watched_.oid) watched_announced_ = true;
   // Another table took its name.
   if (watched_.oid != 0 && message.oid != watched_.oid && same_name) window_->Spoil();
+  shapes_.Announced((*relation)->description, commit_lsn_);
   Announce(**relation, before, events);
   return absl::OkStatus();
 }

@@ -22,6 +22,7 @@
 #include "capture/postgres/replication_message.h"
 #include "capture/postgres/row_encoder.h"
 #include "capture/postgres/stop_bound.h"
+#include "capture/postgres/streamed_shapes.h"
 #include "capture/postgres/table_selection.h"
 #include "capture/source.h"
 #include "capture/transaction_builder.h"
@@ -52,6 +53,8 @@ class Streaming {
   void Watch(Watched watched);
   // The stream said nothing of the watched table that would not fit `relation`.
   bool AgreesWith(const Relation& relation) const;
+  // What was announced since a table was looked at.
+  StreamedShapes& shapes() { return shapes_; }
   // The tables of the feed changed. Between two transactions.
   void SelectionChanged() { selection_changed_ = true; }
 
@@ -116,6 +119,7 @@ class Streaming {
   CatalogProvider catalog_;
   PgoutputDecoder decoder_;
   RelationCache relations_;
+  StreamedShapes shapes_;
   RowEncoder encoder_;
   TransactionBuilder builder_;
   ChunkWindow* window_ = nullptr;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -23,6 +24,18 @@ constexpr char kBeginSql[] =
     "ELSE"
     " pg_current_wal_insert_lsn() END, current_setting('wal_block_size'), (SELECT setting FROM"
     " pg_settings WHERE name = 'wal_segment_size'), to_regclass({})::oid";
+
+// A row for each transaction that holds the lock of a writer on the table or a part of it, and so
+// may have written; or one without an id. Those that wrote nothing anywhere have none. A standby
+// does not know who writes, so there it is the oldest one that runs.
+constexpr char kWritersSql[] =
+    "SELECT pg_snapshot_xmax(s.now), CASE WHEN pg_is_in_recovery() THEN pg_snapshot_xmin(s.now) "
+    "ELSE x.transactionid::text::xid8 END FROM (SELECT pg_current_snapshot()) s(now) LEFT JOIN "
+    "pg_locks x ON x.locktype = 'transactionid' AND x.mode = 'ExclusiveLock' AND x.granted AND "
+    "EXISTS (SELECT FROM pg_locks l WHERE l.virtualtransaction = x.virtualtransaction AND "
+    "l.locktype = 'relation' AND l.granted AND l.mode NOT IN ('AccessShareLock', 'RowShareLock') "
+    "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND "
+    "(l.relation = {0} OR l.relation IN (SELECT relid FROM pg_partition_tree({0}))))";
 
 std::string Tuple(const std::vector<std::string>& parts) {
   std::string tuple;
@@ -72,6 +85,22 @@ std::string SelectSql(const ChunkOrder& order, const Relation& relation) {
   return fmt::format("COPY (SELECT {} FROM {}{}{} ORDER BY {} LIMIT {}) TO STDOUT", columns,
                      order.table.partitioned ? "" : "ONLY ",
                      QuoteTable(order.table.schema, order.table.table), where, by, limit);
+}
+
+// Comes before the snapshot: whoever ended by now is seen by it.
+absl::StatusOr<uint64_t> OldestWriter(Connection* sql, const SourceTable& table,
+                                      absl::Time deadline) {
+  absl::StatusOr<ResultRows> rows =
+      sql->Query(fmt::format(kWritersSql, table.oid),
+                 fmt::format("looking who writes to table {}", table.Text()), deadline);
+  if (!rows.ok()) return rows.status();
+  const uint64_t xmax = rows->Number(0, 0);
+  uint64_t oldest = xmax;
+  for (size_t row = 0; row < rows->rows.size(); ++row) {
+    if (rows->IsNull(row, 1)) continue;
+    oldest = std::min(oldest, WholeXid(static_cast<uint32_t>(rows->Number(row, 1)), xmax));
+  }
+  return oldest;
 }
 
 absl::Status Begin(Connection* sql, const SourceTable& table, absl::Time deadline,
@@ -157,6 +186,14 @@ std::vector<std::string> KeyColumnNames(const Relation& relation) {
 absl::StatusOr<TableChunk> ReadChunk(Connection* sql, const ChunkOrder& order,
                                      absl::Time deadline) {
   TableChunk chunk;
+  if (order.writers_before > 0) {
+    absl::StatusOr<uint64_t> oldest = OldestWriter(sql, order.table, deadline);
+    if (!oldest.ok()) return oldest.status();
+    if (*oldest < order.writers_before) {
+      chunk.held_up_by = *oldest;
+      return chunk;
+    }
+  }
   absl::Status status = Begin(sql, order.table, deadline, &chunk);
   if (status.ok()) status = Describe(sql, order.table, deadline, &chunk);
   const bool wants_rows = order.rows_max > 0;

@@ -22,6 +22,10 @@ namespace tidemark::capture::postgres {
 // What a chunk holds at most, plus the row that passes the bound.
 inline constexpr size_t kChunkRowsMax = 1000;
 inline constexpr size_t kChunkRowsMin = 10;
+// Fewer than these are never asked for because of the time that they take.
+inline constexpr size_t kChunkRowsFew = 100;
+// While the stream is behind, and a chunk waits for it longer than it takes to read.
+inline constexpr size_t kChunkRowsBehindMax = 10'000;
 inline constexpr size_t kChunkBytesMax = 1 << 20;
 
 struct ChunkOrder {
@@ -35,6 +39,8 @@ struct ChunkOrder {
   bool whole_rows = false;
   // The table need not have a key: no row of it is ever to be read.
   bool keyless_too = false;
+  // Nothing is read while a transaction below it may have written to the table; 0: whatever runs.
+  uint64_t writers_before = 0;
 };
 
 struct TableChunk {
@@ -49,6 +55,8 @@ struct TableChunk {
   bool at_end = false;
   // The bound in bytes left rows out behind them. Never where only key columns were asked for.
   bool cut = false;
+  // A transaction below ChunkOrder::writers_before that runs: all else is empty.
+  uint64_t held_up_by = 0;
 };
 
 // SOURCE_TABLE_MISSING when the table is gone. FAILED_PRECONDITION without a reason: it has no key

@@ -1,5 +1,7 @@
 #include "capture/postgres/table_desk.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "proto/reason.h"
@@ -14,6 +16,12 @@ absl::Status Unavailable(std::string_view message) {
 absl::Status NotStreaming() {
   return Unavailable(
       "the source is not streaming now, see its state in the status; try again when it is");
+}
+
+void SetTime(absl::Time time, google::protobuf::Timestamp* out) {
+  const int64_t nanos = absl::ToUnixNanos(time);
+  out->set_seconds(nanos / 1'000'000'000);
+  out->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
 }
 
 }  // namespace
@@ -58,6 +66,8 @@ void TableDesk::SetStreaming(bool streaming) {
     std::lock_guard lock(mutex_);
     streaming_ = streaming;
     seen_ = absl::InfinitePast();
+    look_failure_ = absl::OkStatus();
+    looks_failed_ = 0;
     if (streaming) return;
     orders_.clear();
     lost = std::exchange(verify_, std::nullopt);
@@ -71,13 +81,25 @@ void TableDesk::SetStatuses(std::vector<v1::TableStatus> statuses, absl::Time se
   seen_ = seen;
 }
 
+void TableDesk::SetLookFailure(absl::Status failure, absl::Time now) {
+  std::lock_guard lock(mutex_);
+  looks_failed_ = failure.ok() ? 0 : looks_failed_ + 1;
+  look_failed_ = now;
+  look_failure_ = std::move(failure);
+}
+
 void TableDesk::Fill(v1::FeedStatus* status) const {
   std::lock_guard lock(mutex_);
   status->mutable_tables()->Assign(statuses_.begin(), statuses_.end());
-  if (seen_ == absl::InfinitePast()) return;
-  const int64_t nanos = absl::ToUnixNanos(seen_);
-  status->mutable_tables_seen()->set_seconds(nanos / 1'000'000'000);
-  status->mutable_tables_seen()->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+  if (seen_ != absl::InfinitePast()) SetTime(seen_, status->mutable_tables_seen());
+  if (look_failure_.ok() || status->has_last_error()) return;
+  v1::StatusError* error = status->mutable_last_error();
+  error->set_reason(ReasonOf(look_failure_));
+  error->set_message(fmt::format("tables that move without a message are not noticed: {}",
+                                 std::string(look_failure_.message())));
+  SetTime(look_failed_, error->mutable_at());
+  error->set_retried(true);
+  error->set_attempts(looks_failed_);
 }
 
 }  // namespace tidemark::capture::postgres

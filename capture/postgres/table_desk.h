@@ -2,6 +2,7 @@
 // captures.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -32,6 +33,9 @@ class TableDesk {
   void SetStreaming(bool streaming);
   // `seen`: when the catalog was looked at that they come of.
   void SetStatuses(std::vector<v1::TableStatus> statuses, absl::Time seen);
+  // How a look at the catalog failed, which is tried again; OK: it was a good one.
+  void SetLookFailure(absl::Status failure, absl::Time now);
+  // A failure of the looks becomes last_error where there is none.
   void Fill(v1::FeedStatus* status) const;
 
  private:
@@ -39,6 +43,9 @@ class TableDesk {
   std::deque<TableOrder> orders_;
   std::vector<v1::TableStatus> statuses_;
   absl::Time seen_ = absl::InfinitePast();
+  absl::Status look_failure_;
+  absl::Time look_failed_ = absl::InfinitePast();
+  uint32_t looks_failed_ = 0;  // since the last good one
   bool streaming_ = false;
   std::optional<VerifyOrder> verify_;
   std::weak_ptr<VerificationSink> verifying_;

@@ -94,10 +94,15 @@ v1::TableState& TableKeeper::StateOf(const Name& name) {
 absl::Status TableKeeper::Step(const Position& head, absl::Time now, CaptureBatch* batch,
                                std::optional<Position>* made) {
   if (!failure_.ok()) return failure_;
+  if (told_at_) SizeChunks(now - *std::exchange(told_at_, std::nullopt));
   // Not before it is durable what the tables are said to be.
   if (report_due_) Report();
   TakeOrders(now);
   Collect(now);
+  // What it announces may be gone again at the next look that is due.
+  if (lent_.streaming->shapes().TakeNews()) {
+    look_due_ = std::min(look_due_, std::max(now, look_began_ + kLookGapMin));
+  }
   const bool quiet = !lent_.streaming->in_transaction();
   if (read_ && quiet && lent_.streaming->proved() >= read_->fence) {
     const absl::Status status = chunk_verifies_ ? Verify(head, now) : Emit(head, now, batch, made);
@@ -186,6 +191,7 @@ void TableKeeper::Collect(absl::Time now) {
   if (IsReady(look_)) {
     absl::StatusOr<CatalogSighting> sighting = look_.get();
     look_due_ = now + (sighting.ok() ? lent_.look_period : kTableRetryPeriod);
+    lent_.desk->SetLookFailure(sighting.status(), now);
     if (sighting.ok()) {
       ApplySighting(*sighting, now);
       seen_ = look_began_;
@@ -210,6 +216,7 @@ void TableKeeper::Collect(absl::Time now) {
   absl::StatusOr<TableChunk> chunk = chunk_.get();
   if (chunk.ok()) {
     read_ = *std::move(chunk);
+    read_at_ = now;
   } else {
     ChunkFailed(chunk.status(), now);
   }
@@ -221,6 +228,7 @@ void TableKeeper::ChunkFailed(const absl::Status& status, absl::Time now) {
     if (absl::IsAborted(status)) look_due_ = now;
     return verifier_.Failed(status, now);
   }
+  AskAgain();
   v1::TableState& state = StateOf(chunk_of_);
   if (absl::IsAborted(status)) {
     look_due_ = now;
@@ -233,6 +241,10 @@ void TableKeeper::ChunkFailed(const absl::Status& status, absl::Time now) {
     not_before_[chunk_of_] = now + kTableErrorRetryPeriod;
   } else if (IsRetried(status) || ReasonOf(status).empty()) {
     not_before_[chunk_of_] = now + kTableRetryPeriod;
+    // It may have been removed meanwhile.
+    if (state.has_reading()) {
+      WaitFor(fmt::format("trying again: {}", std::string(status.message())));
+    }
   } else {
     Fail(&state, ReasonOf(status), std::string(status.message()));
     not_before_[chunk_of_] = now + kTableErrorRetryPeriod;
@@ -288,6 +300,7 @@ void TableKeeper::ApplyTable(const TableSighting& seen, const CatalogSighting& s
   const v1::PostgresTableFacts before = state.postgres();
   v1::PostgresTableFacts facts = seen.facts;
   AddPastColumns(before, &facts);
+  const std::string meanwhile = lent_.streaming->shapes().Seen(name, facts, sighting.at);
   const bool sent =
       facts.published() && sighting.publishes_all && (!seen.table.partitioned || sighting.via_root);
   // When it is sent again, that is a movement.
@@ -317,6 +330,9 @@ void TableKeeper::ApplyTable(const TableSighting& seen, const CatalogSighting& s
     return;
   }
   Movement movement = MovementBetween(before, facts);
+  if (movement.kind == Movement::Kind::kNone && !meanwhile.empty()) {
+    movement = {Movement::Kind::kRead, meanwhile};
+  }
   if (movement.kind != Movement::Kind::kNone) {
     if (!before.published() && state.has_reading()) movement.cause = state.reading().cause();
     BeginReading(&state, movement, !state.followed(), sighting.xmax);

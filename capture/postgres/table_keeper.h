@@ -44,9 +44,15 @@ namespace tidemark::capture::postgres {
 
 // How long a movement without a message stays unknown at most, beyond the time of one look.
 inline constexpr absl::Duration kCatalogPeriodDefault = absl::Seconds(5);
+// Between two looks, however often the stream announces tables.
+inline constexpr absl::Duration kLookGapMin = absl::Milliseconds(200);
 // A table with an error that needs a person is tried again, in case somebody saw to it.
 inline constexpr absl::Duration kTableErrorRetryPeriod = absl::Seconds(30);
 inline constexpr absl::Duration kChunkTimeout = absl::Seconds(60);
+// A chunk that waits longer for its fence shows a stream that is behind.
+inline constexpr absl::Duration kFenceWaitLong = absl::Milliseconds(100);
+// For as long as a chunk takes from its fence into the store, commits of other tables wait.
+inline constexpr absl::Duration kChunkTakesMax = absl::Microseconds(700);
 
 // One per connection. Thread rule: one thread at a time. What is lent outlives it.
 class TableKeeper {
@@ -100,13 +106,15 @@ class TableKeeper {
   // Removed tables that are still to be emptied.
   std::vector<TablePattern> EmptyingPatterns() const;
   absl::Status RefillKnownKeys(const v1::TableState& state);
+  void AskAgain();
   v1::TableSchema SchemaOfReading(const v1::TableState& state) const;
 
   absl::Status Emit(const Position& head, absl::Time now, CaptureBatch* batch,
                     std::optional<Position>* made);
   absl::Status Verify(const Position& head, absl::Time now);
-  bool ChunkHolds();
-  bool ReadingHolds(const v1::TableState& state, absl::Time now);
+  bool ChunkHolds(absl::Time now);
+  bool ReadingHolds(absl::Time now);
+  void SizeChunks(absl::Duration took);
   void WaitFor(const std::string& what);
   absl::Status AddReadRows(v1::TableState* state);
   void AddRow(bool fresh, const ComparedRow& row);
@@ -140,6 +148,10 @@ class TableKeeper {
   Name chunk_of_;
   bool chunk_verifies_ = false;
   std::optional<TableChunk> read_;  // waits for its fence
+  absl::Time read_at_ = absl::InfinitePast();
+  bool behind_ = false;
+  // Of the chunk that is on its way into the store.
+  std::optional<absl::Time> told_at_;
 
   std::map<Name, absl::Time> not_before_;
   size_t rows_max_ = kChunkRowsMax;

@@ -18,7 +18,9 @@ void TableKeeper::StartChunk(absl::Time now) {
       if (wait->second > now) continue;
       not_before_.erase(wait);
     }
-    ChunkOrder order{.table = table->second, .rows_max = rows_max_};
+    ChunkOrder order{.table = table->second,
+                     .rows_max = rows_max_,
+                     .writers_before = state.reading().barrier_xid()};
     if (!state.reading().removing()) {
       order.after_key.assign(state.reading().after_key().begin(),
                              state.reading().after_key().end());
@@ -57,7 +59,8 @@ void TableKeeper::StartVerifyingChunk(absl::Time now) {
     std::optional<VerifyOrder> order = lent_.desk->TakeVerify();
     if (order) verifier_.Begin(*std::move(order));
   }
-  absl::StatusOr<std::optional<ChunkOrder>> next = verifier_.Next(rows_max_, now);
+  absl::StatusOr<std::optional<ChunkOrder>> next =
+      verifier_.Next(std::min(rows_max_, kChunkRowsMax), now);
   if (!next.ok()) {
     failure_ = next.status();
   } else if (*next) {
@@ -98,30 +101,47 @@ absl::Status TableKeeper::RefillKnownKeys(const v1::TableState& state) {
   return absl::OkStatus();
 }
 
+// The keys that a chunk asked for and told nothing of are loaded again.
+void TableKeeper::AskAgain() {
+  if (known_keys_of_ == chunk_of_) known_keys_of_ = {};
+}
+
 // ---- A chunk whose fence was passed.
 
-bool TableKeeper::ChunkHolds() {
+bool TableKeeper::ChunkHolds(absl::Time now) {
   if (!window_.Holds(read_->snapshot)) {
     // The fewer rows are asked for, the shorter the time in which they must be left alone.
     rows_max_ = std::max(rows_max_ / 2, kChunkRowsMin);
     return false;
   }
-  rows_max_ = std::min(rows_max_ * 2, kChunkRowsMax);
+  behind_ = now - read_at_ > kFenceWaitLong;
+  told_at_ = now;
   return lent_.streaming->AgreesWith(read_->relation);
 }
 
-bool TableKeeper::ReadingHolds(const v1::TableState& state, absl::Time now) {
-  if (!ChunkHolds()) {
-    not_before_[chunk_of_] = now + kChunkRetryPeriod;
-    return false;
+void TableKeeper::SizeChunks(absl::Duration took) {
+  const size_t most = behind_ ? kChunkRowsBehindMax : kChunkRowsMax;
+  size_t rows = rows_max_ * 2;
+  if (!behind_ && took > kChunkTakesMax) {
+    const auto fewer = static_cast<size_t>(static_cast<double>(rows_max_) *
+                                           absl::FDivDuration(kChunkTakesMax, took));
+    rows = std::max(fewer, std::min(rows, kChunkRowsFew));
   }
-  if (read_->snapshot.xmin() < state.reading().barrier_xid()) {
-    // A writer that began before the table was published may still write rows that are never sent.
+  rows_max_ = std::clamp(rows, kChunkRowsMin, most);
+}
+
+bool TableKeeper::ReadingHolds(absl::Time now) {
+  if (read_->held_up_by > 0) {
+    // What was written before the table was published is never sent.
     not_before_[chunk_of_] = now + kTableRetryPeriod;
     WaitFor(
-        fmt::format("waiting for transactions before {} to end, which began before the table "
-                    "was published (the oldest one that runs is {})",
-                    state.reading().barrier_xid(), read_->snapshot.xmin()));
+        fmt::format("waiting for transaction {} to end, which may have written to the table before "
+                    "it was published",
+                    read_->held_up_by));
+    return false;
+  }
+  if (!ChunkHolds(now)) {
+    not_before_[chunk_of_] = now + kChunkRetryPeriod;
     return false;
   }
   WaitFor("");
@@ -138,7 +158,7 @@ void TableKeeper::WaitFor(const std::string& what) {
 absl::Status TableKeeper::Emit(const Position& head, absl::Time now, CaptureBatch* batch,
                                std::optional<Position>* made) {
   v1::TableState& state = StateOf(chunk_of_);
-  const bool holds = state.has_reading() && ReadingHolds(state, now);
+  const bool holds = state.has_reading() && ReadingHolds(now);
   const bool emptying = holds && state.reading().empties();
   absl::Status status;
   if (holds) {
@@ -147,12 +167,8 @@ absl::Status TableKeeper::Emit(const Position& head, absl::Time now, CaptureBatc
     status =
         !state.reading().removing() || asked_.empty() ? AddReadRows(&state) : AddRemovals(&state);
     Touch(chunk_of_);
-  } else {
-    // What was asked for is asked again.
-    for (auto key = asked_.rbegin(); key != asked_.rend(); ++key) {
-      known_keys_.push_front(std::move(*key));
-    }
   }
+  if (!holds || !status.ok()) AskAgain();
   Unwatch();
   const v1::TableSchema schema = read_->relation.schema;
   read_.reset();
@@ -181,7 +197,7 @@ absl::Status TableKeeper::Emit(const Position& head, absl::Time now, CaptureBatc
 
 absl::Status TableKeeper::Verify(const Position& head, absl::Time now) {
   absl::Status status;
-  if (ChunkHolds()) {
+  if (ChunkHolds(now)) {
     const Position proved = Position::Of(head.generation(), lent_.streaming->proved());
     status = verifier_.Compare(*read_, std::max(head, proved), now);
   } else {

@@ -36,13 +36,6 @@ bool WasColumn(const v1::PostgresTableFacts& before, const std::string& name) {
 
 // The same text may be another value of another type, and nothing is rewritten where the bytes on
 // the disk stay: a timestamp that gets a time zone.
-bool SaysTheSame(uint32_t type_before, uint32_t type_now) {
-  constexpr uint32_t kText = 25;
-  constexpr uint32_t kVarchar = 1043;
-  const auto is_text = [](uint32_t type) { return type == kText || type == kVarchar; };
-  return type_before == type_now || (is_text(type_before) && is_text(type_now));
-}
-
 // What the rows of before hold under the name of `now`, if that is not what they hold at the
 // source. A rewrite updates the catalog's rows of the columns whose values it changes; truncating
 // or vacuuming does not.
@@ -66,6 +59,21 @@ std::string MovedColumn(const v1::PostgresTableFacts& before, const v1::Postgres
   }
   if (!SaysTheSame(same->type_oid(), now.type_oid())) {
     return fmt::format("column {} got another type", now.name());
+  }
+  return "";
+}
+
+// Numbers are never given again: where one is left out below a column that is new, another column
+// came and went since, and may have had its name.
+std::string ColumnsBetween(const Columns& before, const Columns& now) {
+  uint32_t last = 0;
+  for (const v1::PostgresColumnFacts& column : before) last = std::max(last, column.number());
+  for (const v1::PostgresColumnFacts& column : now) {  // rising by number
+    if (column.number() <= last) continue;
+    if (column.number() != last + 1) {
+      return fmt::format("column {} may have been another one meanwhile", column.name());
+    }
+    last = column.number();
   }
   return "";
 }
@@ -105,6 +113,13 @@ std::string MovedParts(const v1::PostgresTableFacts& before, const v1::PostgresT
 
 }  // namespace
 
+bool SaysTheSame(uint32_t type_before, uint32_t type_now) {
+  constexpr uint32_t kText = 25;
+  constexpr uint32_t kVarchar = 1043;
+  const auto is_text = [](uint32_t type) { return type == kText || type == kVarchar; };
+  return type_before == type_now || (is_text(type_before) && is_text(type_now));
+}
+
 void AddPastColumns(const v1::PostgresTableFacts& before, v1::PostgresTableFacts* now) {
   std::vector<std::string> past(before.past_columns().begin(), before.past_columns().end());
   for (const auto& column : before.columns()) past.push_back(column.name());
@@ -134,6 +149,9 @@ Movement MovementBetween(const v1::PostgresTableFacts& before, const v1::Postgre
   for (const v1::PostgresColumnFacts& column : now.columns()) {
     std::string cause = MovedColumn(before, column, rewritten);
     if (!cause.empty()) return {Kind::kRead, std::move(cause)};
+  }
+  if (std::string cause = ColumnsBetween(before.columns(), now.columns()); !cause.empty()) {
+    return {Kind::kRead, std::move(cause)};
   }
   if (now.partitioned()) {
     std::string cause = MovedParts(before, now);

@@ -108,6 +108,14 @@ void AddPublication(const Publication& publication, CatalogSighting* sighting) {
 absl::StatusOr<CatalogSighting> Look(Connection* sql, const std::string& publication,
                                      std::span<const TablePattern> patterns, absl::Time deadline) {
   CatalogSighting sighting;
+  absl::StatusOr<ResultRows> at = sql->Query(
+      "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE "
+      "pg_current_wal_insert_lsn() END",
+      "looking at the tables", deadline);
+  if (!at.ok()) return at.status();
+  absl::StatusOr<Lsn> lsn = ParseLsn(at->Text(0, 0));
+  if (!lsn.ok()) return lsn.status();
+  sighting.at = *lsn;
   absl::StatusOr<std::vector<SourceTable>> tables = ReadMatchingTables(sql, patterns, deadline);
   if (!tables.ok()) return tables.status();
   for (SourceTable& table : *tables) sighting.tables.push_back({std::move(table), {}});

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "capture/postgres/connection.h"
+#include "capture/postgres/lsn.h"
 #include "capture/postgres/publication.h"
 #include "proto/table_name.h"
 #include "tidemark/v1/stored.pb.h"
@@ -35,6 +36,8 @@ struct CatalogSighting {
   std::vector<TableSighting> tables;
   // No transaction from it on had begun.
   uint64_t xmax = 0;
+  // What was committed behind it is not seen.
+  Lsn at = 0;
 };
 
 // The tables that fit one of `patterns`, as they are together at one moment. After an error the
@@ -59,6 +62,9 @@ struct Movement {
   // to end before the table is read.
   bool waits_for_writers = false;
 };
+
+// A value of one type reads the same under the other, by their OIDs. Pure.
+bool SaysTheSame(uint32_t type_before, uint32_t type_now);
 
 // Names that are remembered of the columns that a table had; beyond them, every new column counts
 // as one that was there before.

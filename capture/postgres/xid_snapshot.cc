@@ -24,6 +24,11 @@ bool TakeNumber(std::string_view* text, char separator, uint64_t* number) {
 
 }  // namespace
 
+uint64_t WholeXid(uint32_t xid, uint64_t near) {
+  const auto distance = static_cast<int32_t>(xid - static_cast<uint32_t>(near));
+  return near + static_cast<int64_t>(distance);
+}
+
 absl::StatusOr<XidSnapshot> XidSnapshot::Parse(std::string_view text) {
   XidSnapshot snapshot;
   std::string_view rest = text;
@@ -40,8 +45,7 @@ absl::StatusOr<XidSnapshot> XidSnapshot::Parse(std::string_view text) {
 }
 
 bool XidSnapshot::Sees(uint32_t xid) const {
-  const auto distance = static_cast<int32_t>(xid - static_cast<uint32_t>(xmax_));
-  const uint64_t full = xmax_ + static_cast<int64_t>(distance);
+  const uint64_t full = WholeXid(xid, xmax_);
   if (full < xmin_) return true;
   if (full >= xmax_) return false;
   return !std::binary_search(in_progress_.begin(), in_progress_.end(), full);

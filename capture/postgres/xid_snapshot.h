@@ -9,6 +9,9 @@
 
 namespace tidemark::capture::postgres {
 
+// The whole of a 32-bit transaction id that lies less than 2^31 ids from `near`.
+uint64_t WholeXid(uint32_t xid, uint64_t near);
+
 class XidSnapshot {
  public:
   // The text of pg_current_snapshot(): xmin:xmax:xip,…. SOURCE_PROTOCOL when it is something else.

@@ -5,10 +5,10 @@
 
 #include <fstream>
 #include <set>
-#include <sstream>
 
 #include "tests/client/readme_command.h"
 #include "tests/testing/built_paths.h"
+#include "tests/testing/file_text.h"
 #include "tests/testing/live_postgres.h"
 #include "tests/testing/live_tidemark.h"
 #include "tests/testing/wait_until.h"
@@ -19,19 +19,6 @@ namespace {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-std::vector<std::string> LinesOf(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-std::string FileText(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
 
 // Value of a member whose value is a string without escapes, or a number.
 std::string Member(const std::string& line, const std::string& name) {

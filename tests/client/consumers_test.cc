@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "tests/client/readme_command.h"
 #include "tests/testing/built_paths.h"
+#include "tests/testing/file_text.h"
 #include "tests/testing/live_postgres.h"
 #include "tests/testing/live_tidemark.h"
 #include "tests/testing/wait_until.h"
@@ -20,12 +19,6 @@ using std::chrono::seconds;
 
 // Far above the 4 MiB that a channel takes in one message.
 constexpr size_t kLargeBytes = size_t{50} << 20;
-
-std::string FileText(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
 
 size_t Count(const std::string& text, const std::string& what) {
   size_t count = 0;

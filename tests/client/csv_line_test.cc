@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace tidemark::client {
 namespace {
 
@@ -56,6 +58,18 @@ TEST(CsvLineTest, WritesEveryKindOfValue) {
   EXPECT_EQ(CsvLine(ChangeView(schema, "P", 0, change)),
             "insert,P,0,public.t,,true,0.1,1.50,AP8=,\"{\"\"a\"\":1}\",2026-03-01T12:00:00Z,"
             "\"[\"\"x\"\"]\",18446744073709551615");
+}
+
+TEST(CsvLineTest, FloatsThatAreNoNumbersHaveNoQuotes) {
+  const v1::TableSchema schema = Schema({"a", "b", "c", "d"});
+  v1::Change change;
+  change.set_op(v1::OP_INSERT);
+  change.add_after()->set_float64(std::numeric_limits<double>::quiet_NaN());
+  change.add_after()->set_float64(-std::numeric_limits<double>::infinity());
+  change.add_after()->set_float32(std::numeric_limits<float>::infinity());
+  change.add_after()->set_float32(1.5f);
+  EXPECT_EQ(CsvLine(ChangeView(schema, "P", 0, change)),
+            "insert,P,0,public.t,,NaN,-Infinity,Infinity,1.5");
 }
 
 TEST(CsvLineTest, ADeleteHasItsKey) {

@@ -155,15 +155,8 @@ TEST_F(FollowTest, SeesWhatTheSourceCommittedOnceAndInOrderThroughDeathsOfTheSer
         request.mutable_start()->set_cursor(cursor);
         LiveSubscriber reader(tidemark_->address(), request, &resumed);
         reader.Connect();
-        bool live = false;
         const auto read = reader.ReadUntil(
-            [&] {
-              const auto& segment = resumed.segments().back();
-              live = !segment.events.empty() &&
-                     segment.events.back().record.progress().state() == v1::FEED_STATE_LIVE;
-              return live || resumed.finished_transactions() > 0;
-            },
-            seconds(30));
+            [&] { return reader.is_live() || resumed.finished_transactions() > 0; }, seconds(30));
         if (!read) return absl::InternalError(read.message());
         const auto first = SeenTransactions(resumed);
         if (!first.ok()) return first.status();

@@ -11,6 +11,7 @@
 
 #include "tests/testing/built_paths.h"
 #include "tests/testing/live_tidemark.h"
+#include "tests/testing/seed.h"
 
 namespace tidemark::testing {
 namespace {
@@ -54,9 +55,7 @@ class CurrentStateTest : public ::testing::Test {
     ASSERT_THAT(changes_, ::testing::SizeIs(::testing::Ge(16u)));
     // Lines come twice when a loader is killed; their order is whatever the loader makes of it.
     changes_.insert(changes_.end(), changes_.begin(), changes_.begin() + 5);
-    const char* seed = std::getenv("TIDEMARK_SEED");
-    std::shuffle(changes_.begin(), changes_.end(),
-                 std::mt19937_64(seed == nullptr ? 1 : std::stoull(seed)));
+    std::shuffle(changes_.begin(), changes_.end(), std::mt19937_64(SeedFromEnvironment()));
   }
 
   void Exec(const std::string& sql) {

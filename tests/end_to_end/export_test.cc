@@ -9,10 +9,10 @@
 #include <fstream>
 #include <map>
 #include <regex>
-#include <sstream>
 #include <thread>
 
 #include "tests/testing/built_paths.h"
+#include "tests/testing/file_text.h"
 #include "tests/testing/live_postgres.h"
 #include "tests/testing/live_tidemark.h"
 #include "tests/testing/wait_until.h"
@@ -23,19 +23,6 @@ namespace {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-std::string FileText(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
-std::vector<std::string> LinesOf(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
 
 // A member of a manifest or a state; all of them are text.
 std::string Member(const std::string& json, const std::string& name) {

@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
-#include <sstream>
 #include <thread>
 
 #include "proto/position.h"
 #include "tests/end_to_end/table_fixture.h"
+#include "tests/testing/file_text.h"
 
 namespace tidemark::testing {
 namespace {
@@ -71,14 +71,6 @@ class HealingTest : public TableFixture {
   }
   void DropSlot() { Exec({"select pg_drop_replication_slot('tidemark_main')"}); }
 
-  v1::FeedStatus FeedStatus() {
-    grpc::ClientContext context;
-    v1::GetStatusRequest request;
-    request.set_feed("main");
-    v1::GetStatusResponse response;
-    if (!admin_->GetStatus(&context, request, &response).ok()) return {};
-    return response.feeds(0);
-  }
   void Launch(const std::vector<std::string>& arguments = {}) {
     const absl::Status launched = tidemark_->Launch(arguments);
     ASSERT_TRUE(launched.ok()) << launched;
@@ -86,18 +78,18 @@ class HealingTest : public TableFixture {
   ::testing::AssertionResult WaitForFailure(const std::string& reason) {
     return WaitUntil(
         [&] {
-          const v1::FeedStatus status = FeedStatus();
+          const v1::FeedStatus status = StatusOfFeed();
           return status.source_state() == v1::SOURCE_STATE_FAILED &&
                  status.last_error().reason() == reason;
         },
         kDeadline,
-        [&] { return FeedStatus().ShortDebugString() + "\n" + tidemark_->Diagnostics(); });
+        [&] { return StatusOfFeed().ShortDebugString() + "\n" + tidemark_->Diagnostics(); });
   }
   // In this generation, with every table read.
   ::testing::AssertionResult WaitUntilHealed(uint32_t generation, const std::string& reason) {
     return WaitUntil(
         [&] {
-          const v1::FeedStatus status = FeedStatus();
+          const v1::FeedStatus status = StatusOfFeed();
           if (status.generation() != generation || status.last_gap().reason() != reason ||
               status.source_state() != v1::SOURCE_STATE_STREAMING || status.tables().empty()) {
             return false;
@@ -106,7 +98,7 @@ class HealingTest : public TableFixture {
                              [](const auto& table) { return table.state() == kFollowed; });
         },
         kDeadline,
-        [&] { return FeedStatus().ShortDebugString() + "\n" + tidemark_->Diagnostics(); });
+        [&] { return StatusOfFeed().ShortDebugString() + "\n" + tidemark_->Diagnostics(); });
   }
   void Recover(const std::string& policy) {
     const auto done = tidemark_->Run({"recover", "main", "--policy", policy});
@@ -180,10 +172,7 @@ class HealingTest : public TableFixture {
 
   // Connects the server to another cluster from its next start on.
   void PointAt(const LivePostgres& postgres) {
-    std::ifstream file(tidemark_->config_file());
-    std::ostringstream text;
-    text << file.rdbuf();
-    std::string config = text.str();
+    std::string config = FileText(tidemark_->config_file());
     const std::string before = fmt::format("port: {}\n", postgres_->port());
     const size_t at = config.find(before);
     ASSERT_NE(at, std::string::npos) << config;
@@ -265,7 +254,7 @@ TEST_F(HealingTest, ALostSlotUnderWritersIsHealedWithTheTrueDifferencesAlone) {
   EXPECT_EQ(missed.changes, kMissed) << "of the rows that no writer touched";
   EXPECT_EQ(missed.needless, 0u) << "of all rows";
   EXPECT_EQ(postgres_->QueryValue("select count(*) from pg_replication_slots").value(), "1");
-  const v1::FeedStatus status = FeedStatus();
+  const v1::FeedStatus status = StatusOfFeed();
   EXPECT_EQ(status.gaps(), 1u);
   EXPECT_THAT(status.last_gap().detail(), HasSubstr("max_slot_wal_keep_size"));
   EXPECT_TRUE(status.table_problems().empty());
@@ -287,10 +276,10 @@ TEST_F(HealingTest, TheStatusSaysHowLongTheSlotLasts) {
       [&] {
         Exec({"create table junk as select repeat('x', 1000) from generate_series(1, 1000)",
               "drop table junk"});
-        return FeedStatus().slot().has_headroom_time();
+        return StatusOfFeed().slot().has_headroom_time();
       },
-      kDeadline, [&] { return FeedStatus().ShortDebugString(); }));
-  const v1::SlotStatus slot = FeedStatus().slot();
+      kDeadline, [&] { return StatusOfFeed().ShortDebugString(); }));
+  const v1::SlotStatus slot = StatusOfFeed().slot();
   EXPECT_GT(slot.headroom_bytes(), 100u << 20);
   EXPECT_GT(slot.headroom_time().seconds(), 0);
   const auto status = tidemark_->Run({"status", "main"});
@@ -308,7 +297,7 @@ TEST_F(HealingTest, ByDefaultTheFeedStaysFailedUntilItIsOrdered) {
   for (int life = 0; life < 2; ++life) {
     Launch();
     ASSERT_TRUE(WaitForFailure("SLOT_MISSING"));
-    EXPECT_THAT(FeedStatus().last_error().message(),
+    EXPECT_THAT(StatusOfFeed().last_error().message(),
                 HasSubstr("tidemark recover main --policy resnapshot"));
     EXPECT_EQ(postgres_->QueryValue("select count(*) from pg_replication_slots").value(), "0");
     const auto status = tidemark_->Run({"status", "main"});
@@ -344,7 +333,7 @@ TEST_F(HealingTest, GapAndContinueGivesUpWhatIsMissing) {  // proves B055
   EXPECT_EQ(CountResync(2).changes, 0u);
   EXPECT_NE(Here("public.big").size(), There("public.big").size());
   // It is said of every table, and no bootstrap gets rows that may be wrong.
-  const v1::FeedStatus status = FeedStatus();
+  const v1::FeedStatus status = StatusOfFeed();
   ASSERT_EQ(status.table_problems_size(), 2);
   EXPECT_EQ(status.table_problems(0).reason(), "CHANGES_MISSING");
   const auto tail = tidemark_->Run(
@@ -358,7 +347,7 @@ TEST_F(HealingTest, GapAndContinueGivesUpWhatIsMissing) {  // proves B055
   ASSERT_TRUE(StartSnapshot("public.big").ok());
   ASSERT_TRUE(WaitForState("public.big", kFollowed, "asked for"));
   ExpectEqualTables();
-  EXPECT_EQ(FeedStatus().table_problems_size(), 1) << "the marker's";
+  EXPECT_EQ(StatusOfFeed().table_problems_size(), 1) << "the marker's";
 }
 
 // proves B067, S48: a standby that had not received the last commits becomes the primary.
@@ -389,7 +378,7 @@ TEST_F(HealingTest, APromotedStandbyWhoseHistoryIsAnother) {
   Exec({"update big set v = 60 where id between 20 and 39", "delete from big where id = 100"});
   Launch();
   ASSERT_TRUE(WaitForFailure("SOURCE_TIMELINE_CHANGED"));
-  EXPECT_THAT(FeedStatus().last_error().message(), HasSubstr("old primary"));
+  EXPECT_THAT(StatusOfFeed().last_error().message(), HasSubstr("old primary"));
   Recover("resnapshot");
   ASSERT_TRUE(WaitUntilHealed(2, "SOURCE_TIMELINE_CHANGED"));
   ExpectEqualTables();
@@ -570,8 +559,8 @@ TEST_F(HealingTest, KilledAtAnyMomentUnderWriters) {
       tidemark_->Kill9();
     }
     Launch();
-    ASSERT_TRUE(WaitUntil([&] { return FeedStatus().gaps() == static_cast<uint32_t>(round + 1); },
-                          kDeadline, [&] { return FeedStatus().ShortDebugString(); }));
+    ASSERT_TRUE(WaitUntil([&] { return StatusOfFeed().gaps() == static_cast<uint32_t>(round + 1); },
+                          kDeadline, [&] { return StatusOfFeed().ShortDebugString(); }));
     ASSERT_TRUE(WaitUntilHealed(round + 2, "SLOT_MISSING"));
   }
   writer.Stop();

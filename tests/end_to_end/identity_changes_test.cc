@@ -116,11 +116,7 @@ class IdentityChangesTest : public ::testing::Test {
     request.mutable_filter()->add_tables("public." + table);
     LiveSubscriber subscriber(tidemark_->address(), request, &recording);
     subscriber.Connect();
-    const auto is_live = [&] {
-      const auto& events = recording.segments().back().events;
-      return !events.empty() && events.back().record.progress().state() == v1::FEED_STATE_LIVE;
-    };
-    if (subscriber.ReadUntil(is_live, seconds(30))) {
+    if (subscriber.ReadUntilLive(seconds(30))) {
       auto folded = Fold(recording);
       EXPECT_TRUE(folded.ok()) << folded.status();
       if (rows != nullptr && folded.ok()) *rows = *folded;

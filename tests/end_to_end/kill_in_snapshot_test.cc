@@ -59,12 +59,8 @@ TEST(KillInSnapshotTest, BeginsAgainAndLosesOrDoublesNoRow) {
   request.set_feed("main");
   request.mutable_start()->mutable_snapshot();
   LiveSubscriber subscriber(tidemark.address(), request, &bootstrap);
-  const auto is_live = [&] {
-    return !bootstrap.segments().empty() && !bootstrap.segments().back().events.empty() &&
-           bootstrap.segments().back().events.back().record.progress().state() ==
-               v1::FEED_STATE_LIVE;
-  };
-  ASSERT_TRUE(subscriber.FollowUntil(is_live, seconds(60))) << tidemark.Diagnostics();
+  ASSERT_TRUE(subscriber.FollowUntil([&] { return subscriber.is_live(); }, seconds(60)))
+      << tidemark.Diagnostics();
   const auto rows = RowsOf(bootstrap.segments().back());
   ASSERT_TRUE(rows.ok()) << rows.status();
   std::set<std::pair<std::string, std::string>> keys;

@@ -13,7 +13,6 @@
 
 #include "tests/end_to_end/source_rows.h"
 #include "tests/end_to_end/writers.h"
-#include "tests/testing/built_paths.h"
 #include "tests/testing/guarantees.h"
 #include "tests/testing/live_postgres.h"
 #include "tests/testing/live_subscriber.h"
@@ -186,11 +185,7 @@ TEST_F(KillLoopTest, NoKillLosesRepeatsOrReordersAChange) {
   request.mutable_start()->mutable_snapshot();
   LiveSubscriber newcomer(tidemark_->address(), request, &bootstrap);
   newcomer.Connect();
-  const auto is_live = [&] {
-    const auto& events = bootstrap.segments().back().events;
-    return !events.empty() && events.back().record.progress().state() == v1::FEED_STATE_LIVE;
-  };
-  ASSERT_TRUE(newcomer.ReadUntil(is_live, seconds(60)));
+  ASSERT_TRUE(newcomer.ReadUntilLive(seconds(60)));
   const auto folded = Fold(recording);
   const auto rows = Fold(bootstrap);
   ASSERT_TRUE(folded.ok() && rows.ok()) << folded.status() << rows.status();
@@ -203,13 +198,8 @@ TEST_F(KillLoopTest, NoKillLosesRepeatsOrReordersAChange) {
 
   // What is left on disk is in order too.
   tidemark_->Kill9();
-  ProcessOptions verify;
-  verify.argv = {(BuildDir() / "store/logdump").string(), "verify",
-                 tidemark_->store_dir().string()};
-  verify.output_dir = tidemark_->scratch_dir();
-  verify.name = "verify";
-  const auto verified = RunCommand(verify, seconds(60));
-  EXPECT_TRUE(verified.ok()) << verified.status();
+  const absl::Status verified = tidemark_->VerifyStore();
+  EXPECT_TRUE(verified.ok()) << verified;
 }
 
 }  // namespace

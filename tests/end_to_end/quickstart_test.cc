@@ -5,9 +5,9 @@
 #include <csignal>
 #include <fstream>
 #include <regex>
-#include <sstream>
 
 #include "tests/testing/built_paths.h"
+#include "tests/testing/file_text.h"
 #include "tests/testing/live_postgres.h"
 #include "tests/testing/process.h"
 #include "tests/testing/scratch_dir.h"
@@ -18,17 +18,10 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-std::string Text(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
 // Commands of a page that begin with `word`, without their comments.
 std::vector<std::string> Commands(const std::string& page, const std::string& word) {
   std::vector<std::string> commands;
-  std::istringstream lines(page);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : LinesOf(page)) {
     if (line.rfind(word + " ", 0) != 0) continue;
     const std::string command = line.substr(0, line.find("  #"));
     commands.push_back(command.substr(0, command.find_last_not_of(' ') + 1));
@@ -58,7 +51,7 @@ class QuickstartTest : public ::testing::Test {
                            {"PYTHONPATH", (BuildDir() / "client/python").string()},
                            {"PATH", quickstart + "/bin:" + (BuildDir() / "store").string() +
                                         ":/usr/sbin:/usr/bin:/sbin:/bin"}};
-    const std::string port = Text(scratch_ / "quickstart/tidemark.port");
+    const std::string port = FileText(scratch_ / "quickstart/tidemark.port");
     if (!port.empty())
       options.environment.emplace_back("TIDEMARK_SERVER",
                                        "127.0.0.1:" + port.substr(0, port.find('\n')));
@@ -70,8 +63,8 @@ class QuickstartTest : public ::testing::Test {
   }
 
   ScratchDir scratch_{"readme"};
-  const std::string readme_ = Text(SourceDir() / "README.md");
-  const std::string runbook_ = Text(SourceDir() / "deploy/RUNBOOK.md");
+  const std::string readme_ = FileText(SourceDir() / "README.md");
+  const std::string runbook_ = FileText(SourceDir() / "deploy/RUNBOOK.md");
 };
 
 TEST_F(QuickstartTest, EveryCommandOfTheReadmeAndTheRunbookRuns) {

@@ -1,13 +1,15 @@
-// Changes rows of public.big (id int primary key, v int, note text) at random, as fast as it can,
-// on a thread of its own: updates, deletes, rows that come again, and changes of the key across the
-// place where a reading stands, either way.
+// Changes rows of public.big (id int primary key, v int, note text) at random, as fast as it can or
+// with a pause behind every transaction, on a thread of its own: updates, deletes, rows that come
+// again, and changes of the key across the place where a reading stands, either way.
 //
 // Thread rule: one thread at a time.
 #pragma once
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <atomic>
+#include <chrono>
 #include <random>
 #include <string>
 #include <thread>
@@ -18,8 +20,9 @@ namespace tidemark::testing {
 
 class RowWriter {
  public:
-  RowWriter(const LivePostgres& postgres, int rows, uint64_t seed)
-      : thread_([this, &postgres, rows, seed] {
+  RowWriter(const LivePostgres& postgres, int rows, uint64_t seed,
+            std::chrono::milliseconds pause = {})
+      : thread_([this, &postgres, rows, seed, pause] {
           std::mt19937_64 random(seed);
           auto session = postgres.Connect();
           while (!stopping_) {
@@ -47,6 +50,7 @@ class RowWriter {
             }
             if (!session.ok() || !(*session)->Exec(sql).ok()) session = postgres.Connect();
             ++done_;
+            poll(nullptr, 0, static_cast<int>(pause.count()));
           }
         }) {}
   ~RowWriter() { Stop(); }

@@ -140,6 +140,29 @@ TEST_F(TableMovementTest, AColumnThatCameBackLater) {
   EXPECT_THAT(Here("public.t"), ElementsAre("id='1' w=NULL", "id='2' w=NULL"));
 }
 
+// proves B019, B021: whoever looks at both ends sees nothing, and rows were told under other names
+// and types, or not at all.
+TEST_F(TableMovementTest, WhatWasOtherwiseForAMoment) {
+  SetUpPostgres();
+  Exec({"create table t (id int primary key, a text)", "insert into t values (1, 'x'), (2, 'y')",
+        "create table lent (id int primary key, a text)", "insert into lent values (1, 'x')",
+        "create table typed (id int primary key)", "insert into typed values (1)"});
+  LiveTidemarkOptions options;
+  options.postgres_lines = {"tables: [public.t, public.lent, public.typed, public.marker]"};
+  StartServer(options);
+  CatchUp();
+  ASSERT_TRUE(WaitUntilSettled("public.t"));
+  Exec({"alter table t rename a to b", "update t set id = id + 10", "alter table t rename b to a",
+        "alter table lent rename to away", "update away set a = 'z'",
+        "alter table away rename to lent", "alter table typed add c timestamp",
+        "update typed set c = timestamp '2026-01-01'",
+        "alter table typed alter c type timestamptz using c"});
+  for (const char* table : {"public.t", "public.lent", "public.typed"}) {
+    ASSERT_TRUE(WaitUntilEqual(table));
+  }
+  EXPECT_THAT(Here("public.t"), ElementsAre("a='x' id='11'", "a='y' id='12'"));
+}
+
 // proves B019, B014: the catalog notes the value of the new column at the partitions alone.
 TEST_F(TableMovementTest, AColumnWithAValueForAllPartitions) {
   SetUpPostgres();

@@ -1,7 +1,9 @@
 // Tables that are added, removed and read again while a feed runs.
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <regex>
+#include <thread>
 
 #include "tests/end_to_end/row_writer.h"
 #include "tests/end_to_end/table_fixture.h"
@@ -57,6 +59,29 @@ TEST_F(TableReadingTest, ATableThatFitsAPatternIsFoundWithItsFirstRows) {
   Exec({"insert into app_x values (2, 2)"});
   CatchUp();
   EXPECT_EQ(Here("public.app_x"), There("public.app_x"));
+}
+
+// What a transaction wrote before the table was published is never sent; whoever wrote elsewhere
+// only is not waited for.
+TEST_F(TableReadingTest, OnlyWritersOfTheTableHoldItsReadingUp) {  // proves H4
+  SetUpPostgres();
+  Exec({"create table t (id int primary key)", "create table other (id int primary key)",
+        "create table u (id int, part int, primary key (id, part)) partition by list (part)",
+        "create table u_1 partition of u for values in (1)"});
+  StartServer(Only("public.t, public.marker"));
+  auto writer = postgres_->Connect();
+  auto elsewhere = postgres_->Connect();
+  ASSERT_TRUE(writer.ok() && elsewhere.ok());
+  ASSERT_TRUE((*elsewhere)->Exec("begin; insert into other values (1)").ok());
+  ASSERT_TRUE((*writer)->Exec("begin; insert into u_1 values (1, 1)").ok());
+  ASSERT_TRUE(AddTable("public.u").ok());
+  ASSERT_TRUE(WaitForState("public.u", v1::TABLE_FOLLOW_STATE_READING, "waiting for transaction"));
+  ASSERT_TRUE((*writer)->Exec("insert into u values (2, 1); commit").ok());
+  ASSERT_TRUE(WaitForState("public.u", kFollowed, "new to the feed"));
+  ASSERT_TRUE((*elsewhere)->Exec("commit").ok());
+  CatchUp();
+  EXPECT_EQ(Here("public.u"), There("public.u"));
+  EXPECT_THAT(Here("public.u"), ElementsAre("id='1' part='1'", "id='2' part='1'"));
 }
 
 // Nothing that is missing is passed over: what a person has to do is said, and the others go on.
@@ -187,6 +212,40 @@ TEST_F(TableReadingTest, NoRowGoesBackWhileItIsReadAgain) {
   for (auto& writer : writers) writer->Stop();
   CatchUp();
   EXPECT_TRUE(Here("public.big") == There("public.big"));
+}
+
+// Whatever was asked for when a session ended is asked for again, the keys of rows that are gone
+// included.
+TEST_F(TableReadingTest, EndedSessionsLoseNothing) {  // proves H4, B077
+  constexpr int kRows = 6000;
+  SetUpPostgres();
+  Exec({"create table u (id int, part int, primary key (id, part)) partition by list (part)",
+        "create table u_1 partition of u for values in (1)",
+        "create table u_2 partition of u for values in (2)",
+        fmt::format("insert into u select i, 1 + i % 2 from generate_series(1, {}) i", kRows)});
+  StartServer(Only("public.u, public.marker"));
+  CatchUp();
+  std::atomic<bool> over = false;
+  std::atomic<size_t> ended = 0;
+  std::thread ending([&] {
+    auto session = postgres_->Connect();
+    ASSERT_TRUE(session.ok()) << session.status();
+    while (!over) {
+      const auto sessions = (*session)->Query(
+          "select pg_terminate_backend(pid) from pg_stat_activity where application_name like "
+          "'tidemark/%' and query like 'COPY%' and random() < 0.01");
+      ASSERT_TRUE(sessions.ok()) << sessions.status();
+      ended += sessions->rows.size();
+    }
+  });
+  Exec({"alter table u detach partition u_2"});
+  EXPECT_TRUE(WaitUntilSettled("public.u"));
+  over = true;
+  ending.join();
+  EXPECT_GT(ended, 0u);
+  CatchUp();
+  EXPECT_EQ(Here("public.u").size(), There("public.u").size());
+  EXPECT_EQ(Here("public.u"), There("public.u"));
 }
 
 // proves B079

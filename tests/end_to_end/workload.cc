@@ -15,11 +15,6 @@ constexpr char kSessionSql[] =
     "set lock_timeout = '150ms'; set deadlock_timeout = '40ms'; set client_min_messages = error";
 constexpr int kAttemptsMax = 100;
 
-bool IsLockError(const absl::Status& status) {
-  const std::string message(status.message());
-  return message.find("55P03") != std::string::npos || message.find("40P01") != std::string::npos;
-}
-
 absl::Time TimeOf(const google::protobuf::Timestamp& time) {
   return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
 }
@@ -32,6 +27,11 @@ Workload::Workload(const LivePostgres& postgres, const std::string& database, in
   for (int i = 0; i < sessions; ++i) {
     threads_.emplace_back([this, i, seed] { Run(i, seed * 31 + static_cast<uint64_t>(i)); });
   }
+}
+
+bool Workload::IsLockError(const absl::Status& status) {
+  const std::string message(status.message());
+  return message.find("55P03") != std::string::npos || message.find("40P01") != std::string::npos;
 }
 
 // ---- Turns.
@@ -75,11 +75,25 @@ void Workload::LetGo() {
 
 bool Workload::TakeTurn() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return stopping_ || (!held_back_ && begun_ < allowed_); });
+  changed_.wait(
+      lock, [this] { return stopping_ || asked_for_ > 0 || (!held_back_ && begun_ < allowed_); });
   if (stopping_) return false;
+  if (asked_for_ > 0) {
+    --asked_for_;
+    ++allowed_;
+  }
   ++begun_;
   ++busy_;
   return true;
+}
+
+// Somebody has to take a turn, whatever is allowed: a session waits for what another one prepared.
+void Workload::AskForTurn() {
+  {
+    std::lock_guard lock(mutex_);
+    asked_for_ = 1;
+  }
+  changed_.notify_all();
 }
 
 void Workload::EndTurn() {
@@ -87,6 +101,8 @@ void Workload::EndTurn() {
     std::lock_guard lock(mutex_);
     --busy_;
     ++taken_;
+    // Whoever asked has ended.
+    asked_for_ = 0;
   }
   changed_.notify_all();
 }
@@ -136,7 +152,10 @@ void Workload::NoteStatus(const v1::FeedStatus& status) {
     for (size_t i = 0; i < movements_.size(); ++i) {
       Movement& movement = movements_[i];
       if (table.table() != "public." + WorkloadTables::Names()[i]) continue;
-      if (movement.under_way == 0 && movement.last < seen) movement.settled = true;
+      if (movement.settled || movement.under_way > 0 || movement.last >= seen) continue;
+      movement.settled = true;
+      history_ += fmt::format("{}: {} is settled, as of a look at {}\n",
+                              absl::FormatTime(absl::Now()), table.table(), absl::FormatTime(seen));
     }
   }
 }
@@ -171,7 +190,8 @@ absl::Status Workload::Step(PgSession* session, Dice* dice, int number, std::str
     std::lock_guard lock(mutex_);
     may_change_shapes = shape_changes_;
   }
-  if (may_change_shapes && dice->OneIn(7)) {
+  // What it prepared itself would be in its way.
+  if (may_change_shapes && prepared->empty() && dice->OneIn(7)) {
     const ShapeChange change = tables_.BeginShapeChange(dice);
     if (!change.statements.empty()) return ChangeShape(session, dice, change);
   }
@@ -254,6 +274,7 @@ absl::Status Workload::DoShapeChange(PgSession* session, Dice* dice, const Shape
       done = session->Exec(statement);
       if (!done.ok()) (void)session->Exec("rollback");
       if (!IsLockError(done)) break;
+      AskForTurn();
     }
     if (!done.ok()) return done;
   }

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "tests/end_to_end/workload_tables.h"
 #include "tests/testing/live_postgres.h"
@@ -42,6 +43,9 @@ class Workload {
   std::vector<std::string> Unsettled();
   void NoteStatus(const v1::FeedStatus& status);
 
+  // A lock that did not come in time, or a deadlock.
+  static bool IsLockError(const absl::Status& status);
+
   // Ends the sessions, and what was prepared.
   void Stop();
 
@@ -60,6 +64,7 @@ class Workload {
 
   void Run(int session, uint64_t seed);
   bool TakeTurn();
+  void AskForTurn();
   void EndTurn();
   absl::Status Step(PgSession* session, Dice* dice, int number, std::string* prepared);
   absl::Status ChangeRows(PgSession* session, Dice* dice, int number, std::string* prepared);
@@ -73,6 +78,7 @@ class Workload {
   std::condition_variable changed_;
   // All below are guarded by mutex_.
   uint64_t allowed_ = 0;
+  uint64_t asked_for_ = 0;
   uint64_t begun_ = 0;
   uint64_t taken_ = 0;
   int busy_ = 0;

@@ -68,16 +68,6 @@ class BoundedReadTest : public testing::ServingFixture {
     subscriber.Connect();
     ExpectFinished(subscriber, stream, numbers);
   }
-  // Reads until everything that is there was delivered, and the stream goes on.
-  static ::testing::AssertionResult ReadUntilLive(LiveSubscriber& subscriber,
-                                                  const RecordedStream& stream) {
-    return subscriber.ReadUntil(
-        [&] {
-          const Record* progress = Last(stream, Record::kProgress);
-          return progress != nullptr && progress->progress().state() == v1::FEED_STATE_LIVE;
-        },
-        kDeadline);
-  }
   // Plays capture: answers whoever asks where the source's log ends.
   ::testing::AssertionResult Answer(uint64_t end, absl::Time clock) {
     bool asked = false;
@@ -139,7 +129,7 @@ TEST_F(BoundedReadTest, AFutureBoundIsReachedByProofAlone) {
   request.mutable_progress_period()->set_nanos(100'000'000);
   LiveSubscriber subscriber(address(), request, &stream);
   subscriber.Connect();
-  ASSERT_TRUE(ReadUntilLive(subscriber, stream));
+  ASSERT_TRUE(subscriber.ReadUntilLive(kDeadline));
   EXPECT_EQ(feed().bounds().Look(absl::Now(), At(110)).prove, At(150));
   AppendIdle(149);
   // Records go by, and none of them is the end.
@@ -158,7 +148,7 @@ TEST_F(BoundedReadTest, ABatchAcrossTheBoundIsCutThere) {
   RecordedStream stream("live");
   LiveSubscriber subscriber(address(), UntilNative("125"), &stream);
   subscriber.Connect();
-  ASSERT_TRUE(ReadUntilLive(subscriber, stream));
+  ASSERT_TRUE(subscriber.ReadUntilLive(kDeadline));
   // One chunk of the ring.
   Append({SampleTransaction(110, {1}), SampleTransaction(120, {2}), SampleTransaction(130, {3}),
           SampleTransaction(140, {4})});
@@ -176,7 +166,7 @@ TEST_F(BoundedReadTest, ALargeTransactionIsInOrOutWhole) {
   RecordedStream stream("live");
   LiveSubscriber subscriber(address(), UntilNative("145"), &stream);
   subscriber.Connect();
-  ASSERT_TRUE(ReadUntilLive(subscriber, stream));
+  ASSERT_TRUE(subscriber.ReadUntilLive(kDeadline));
   AppendLarge(140, 5, 1 << 20);
   AppendLarge(150, 5, 1 << 20);
   ExpectFinished(subscriber, stream, {110, 120, 130, 140});
@@ -189,7 +179,7 @@ TEST_F(BoundedReadTest, NowIsWhereTheSourceEndsWhenItIsAsked) {
   RecordedStream stream("now");
   LiveSubscriber subscriber(address(), UntilNow(), &stream);
   subscriber.Connect();
-  ASSERT_TRUE(ReadUntilLive(subscriber, stream));
+  ASSERT_TRUE(subscriber.ReadUntilLive(kDeadline));
   EXPECT_EQ(Last(stream, Record::kBound), nullptr) << "nobody was asked yet";
   // Visible before the source is asked, so durable there before.
   Append({SampleTransaction(120, {2})});
@@ -223,7 +213,7 @@ TEST_F(BoundedReadTest, ATimeThatIsPastEndsBeforeTheFirstLaterCommit) {
   RecordedStream stream("live");
   LiveSubscriber subscriber(address(), UntilTime(TimeOf(145)), &stream);
   subscriber.Connect();
-  ASSERT_TRUE(ReadUntilLive(subscriber, stream));
+  ASSERT_TRUE(subscriber.ReadUntilLive(kDeadline));
   Append({SampleTransaction(140, {4}), SampleTransaction(150, {5}), SampleTransaction(160, {6})});
   ExpectFinished(subscriber, stream, {110, 120, 130, 140});
   EXPECT_EQ(Last(stream, Record::kBound)->bound().native_position(), "149");
@@ -236,7 +226,7 @@ TEST_F(BoundedReadTest, ATimeThatIsToComeEndsWhereTheSourceThenEnds) {
   RecordedStream stream("future");
   LiveSubscriber subscriber(address(), UntilTime(TimeOf(500)), &stream);
   subscriber.Connect();
-  ASSERT_TRUE(ReadUntilLive(subscriber, stream));
+  ASSERT_TRUE(subscriber.ReadUntilLive(kDeadline));
   // The source's clock has not passed it: no answer, and the stream goes on.
   ASSERT_TRUE(Answer(110, TimeOf(500)));
   Append({SampleTransaction(120, {2})});
@@ -253,7 +243,7 @@ TEST_F(BoundedReadTest, OnlyTheBoundFinishesAStream) {
   RecordedStream stream("drained");
   LiveSubscriber subscriber(address(), UntilNative("150"), &stream);
   subscriber.Connect();
-  ASSERT_TRUE(ReadUntilLive(subscriber, stream));
+  ASSERT_TRUE(subscriber.ReadUntilLive(kDeadline));
   streams().Drain({ErrorWithReason(absl::StatusCode::kUnavailable, reason::kServerDraining, "")});
   ASSERT_TRUE(subscriber.ReadToEnd(kDeadline));
   EXPECT_EQ(Last(stream, Record::kClosing)->closing().reason(), "SERVER_DRAINING");
@@ -268,7 +258,7 @@ TEST_F(BoundedReadTest, AFinishedSourceProvesMoreThanItsHead) {
   RecordedStream stream("finished");
   LiveSubscriber subscriber(address(), UntilNative("120"), &stream);
   subscriber.Connect();
-  ASSERT_TRUE(ReadUntilLive(subscriber, stream));
+  ASSERT_TRUE(subscriber.ReadUntilLive(kDeadline));
   feed().tail().Publish({}, At(115), At(120));
   ExpectFinished(subscriber, stream, {110});
   EXPECT_EQ(Last(stream, Record::kClosing)->closing().cursor(), feed().Cursor(At(115)));
@@ -318,7 +308,7 @@ TEST_F(BoundedReadTest, NoBoundIsNoBoundHoweverItIsSaid) {
     RecordedStream stream("unbounded");
     LiveSubscriber subscriber(address(), request, &stream);
     subscriber.Connect();
-    ASSERT_TRUE(ReadUntilLive(subscriber, stream));
+    ASSERT_TRUE(subscriber.ReadUntilLive(kDeadline));
     EXPECT_EQ(Last(stream, Record::kBound), nullptr);
     EXPECT_FALSE(feed().bounds().Look(absl::Now(), At(0)).prove);
     EXPECT_EQ(Last(stream, Record::kClosing), nullptr);

@@ -7,8 +7,7 @@
 #include <mutex>
 
 #include "proto/reason.h"
-#include "server/feed_runner.h"
-#include "tests/server/feed_fixture.h"
+#include "tests/server/loop_fixture.h"
 #include "tests/testing/crash_file_system.h"
 #include "tests/testing/wait_until.h"
 
@@ -19,8 +18,6 @@ using testing::At;
 using ::testing::ElementsAre;
 using testing::FeedFixture;
 using ::testing::HasSubstr;
-using testing::SnapshotBegins;
-using testing::SnapshotEnds;
 using testing::TransactionBatch;
 using testing::WaitUntil;
 using namespace std::chrono_literals;
@@ -55,36 +52,8 @@ capture::CaptureBatch Behind(uint64_t number, const std::vector<int64_t>& ids) {
   return batch;
 }
 
-class BreakTest : public ::testing::Test {
+class BreakTest : public testing::LoopFixture {
  protected:
-  std::unique_ptr<FeedRunner> Run(FeedFixture& fixture, IngestObserver observer = nullptr) {
-    return std::make_unique<FeedRunner>(fixture.feed(), *log_, std::move(observer));
-  }
-  static void End(std::unique_ptr<FeedRunner>& runner) {
-    ASSERT_TRUE(runner->StopBefore(absl::Now() + absl::Seconds(30)));
-    runner.reset();
-  }
-  static ::testing::AssertionResult WaitForState(FeedFixture& fixture, v1::SourceState state) {
-    return WaitUntil([&] { return fixture.feed().Status().source_state() == state; }, 20s,
-                     [&] { return fixture.feed().Status().DebugString(); });
-  }
-  static ::testing::AssertionResult WaitForEvent(FeedFixture& fixture, const std::string& event) {
-    return WaitUntil([&] { return fixture.source().CountOf(event) > 0; }, 20s,
-                     [&] {
-                       return ::testing::PrintToString(fixture.source().events()) +
-                              fixture.feed().Status().DebugString();
-                     });
-  }
-  // The feed as it is with a whole snapshot at 10.
-  void Prepare(FeedFixture& fixture) {
-    fixture.source().Yield(SnapshotBegins());
-    fixture.source().Yield(SnapshotEnds(10, {1, 2}));
-    auto runner = Run(fixture);
-    ASSERT_TRUE(WaitForEvent(fixture, "confirm 10"));
-    End(runner);
-    // An ended loop takes no orders any more.
-    fixture.Reopen();
-  }
   static absl::Status Recover(FeedFixture& fixture, v1::RecoveryPolicy policy) {
     std::mutex mutex;
     std::optional<absl::Status> answer;
@@ -101,14 +70,12 @@ class BreakTest : public ::testing::Test {
     std::lock_guard lock(mutex);
     return answer.value_or(absl::UnknownError("not answered"));
   }
-
-  const std::unique_ptr<EventLog> log_ = EventLog::Silent();
 };
 
 // proves R33, R37, B055: nothing is made again before a person says so, and then once.
 TEST_F(BreakTest, ByDefaultTheFeedStopsUntilItIsOrderedToRecover) {
   FeedFixture fixture;
-  Prepare(fixture);
+  Prepare(fixture, {1, 2});
   fixture.source().FailOpen(Error(reason::kSlotLost));
   auto runner = Run(fixture);
   ASSERT_TRUE(WaitForState(fixture, v1::SOURCE_STATE_FAILED));
@@ -141,7 +108,7 @@ TEST_F(BreakTest, ByDefaultTheFeedStopsUntilItIsOrderedToRecover) {
 
 TEST_F(BreakTest, TheConfigurationHealsByItself) {  // proves B055
   FeedFixture fixture;
-  Prepare(fixture);
+  Prepare(fixture, {1, 2});
   fixture.SetRecovery("resnapshot");
   fixture.Reopen();
   fixture.source().FailOpen(Error(reason::kSlotLost));
@@ -156,7 +123,7 @@ TEST_F(BreakTest, TheConfigurationHealsByItself) {  // proves B055
 
 TEST_F(BreakTest, AnotherClusterIsHealedByOrderOnly) {  // proves S48
   FeedFixture fixture;
-  Prepare(fixture);
+  Prepare(fixture, {1, 2});
   fixture.SetRecovery("resnapshot");
   fixture.Reopen();
   fixture.source().FailOpen(Error(reason::kSourceReplaced));
@@ -171,7 +138,7 @@ TEST_F(BreakTest, AnotherClusterIsHealedByOrderOnly) {  // proves S48
 
 TEST_F(BreakTest, WhereNothingIsReadAgainTheRowsAreGivenUp) {
   FeedFixture fixture;
-  Prepare(fixture);
+  Prepare(fixture, {1, 2});
   fixture.SetRecovery("gap_and_continue");
   fixture.Reopen();
   fixture.source().FailOpen(Error(reason::kSlotLost));
@@ -193,7 +160,7 @@ TEST_F(BreakTest, WhereNothingIsReadAgainTheRowsAreGivenUp) {
 // proves S48: what the source looks like later does not undo it.
 TEST_F(BreakTest, ASourceThatWasSetBackIsNotForgotten) {
   FeedFixture fixture;
-  Prepare(fixture);
+  Prepare(fixture, {1, 2});
   fixture.source().FailOpen(Error(reason::kSourceRewound));
   auto runner = Run(fixture);
   ASSERT_TRUE(WaitForState(fixture, v1::SOURCE_STATE_FAILED));
@@ -216,7 +183,7 @@ TEST_F(BreakTest, ASourceThatWasSetBackIsNotForgotten) {
 
 TEST_F(BreakTest, OrdersAreRefusedWhereThereIsNoBreak) {
   FeedFixture fixture;
-  Prepare(fixture);
+  Prepare(fixture, {1, 2});
   auto runner = Run(fixture);
   ASSERT_TRUE(WaitForState(fixture, v1::SOURCE_STATE_STREAMING));
   EXPECT_EQ(ReasonOf(Recover(fixture, kResnapshot)), reason::kRecoveryRefused);
@@ -249,7 +216,7 @@ TEST_F(BreakTest, BeforeTheFirstSnapshotIsWholeNothingIsBroken) {
 
 TEST_F(BreakTest, AnEndThatWasSetIsLookedUpBehindTheGap) {  // proves S38
   FeedFixture fixture;
-  Prepare(fixture);
+  Prepare(fixture, {1, 2});
   fixture.SetRecovery("resnapshot");
   fixture.SetStopAt("35");
   fixture.Reopen();
@@ -271,7 +238,7 @@ TEST_P(BreakCrash, AHealingIsDoneOrStillToBeDone) {
   testing::ScratchDir links("links");
   testing::CrashFileSystem disk(links.path());
   FeedFixture fixture(/*replays_exactly=*/true, disk.env());
-  Prepare(fixture);
+  Prepare(fixture, {1, 2});
   fixture.source().FailOpen(Error(reason::kSlotLost));
   fixture.source().Yield(Healed(30, kResnapshot));
   auto runner = Run(fixture, [&](IngestStep step) {

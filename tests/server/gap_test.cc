@@ -98,20 +98,11 @@ class GapTest : public testing::ServingFixture {
     return fmt::format("{}:{} to {}:{}", from->generation(), from->engine_low(), to->generation(),
                        to->engine_low());
   }
-  static ::testing::AssertionResult ReadUntilLive(LiveSubscriber& subscriber,
-                                                  const RecordedStream& stream) {
-    return subscriber.ReadUntil(
-        [&] {
-          const Record* progress = Last(stream, Record::kProgress);
-          return progress != nullptr && progress->progress().state() == v1::FEED_STATE_LIVE;
-        },
-        kDeadline);
-  }
   std::vector<std::string> ReadAll(const v1::SubscribeRequest& request) {
     RecordedStream stream("all");
     LiveSubscriber subscriber(address(), request, &stream);
     subscriber.Connect();
-    EXPECT_TRUE(ReadUntilLive(subscriber, stream));
+    EXPECT_TRUE(subscriber.ReadUntilLive(kDeadline));
     return Seen(stream);
   }
   // With its end: "FINISHED", or the reason of the error.
@@ -183,7 +174,7 @@ TEST_F(GapTest, ALiveReaderIsToldAtOnce) {
   RecordedStream stream("live");
   LiveSubscriber subscriber(address(), Earliest(), &stream);
   subscriber.Connect();
-  ASSERT_TRUE(ReadUntilLive(subscriber, stream));
+  ASSERT_TRUE(subscriber.ReadUntilLive(kDeadline));
   // Before anything stands behind it.
   AppendGap(50);
   ASSERT_TRUE(
@@ -205,10 +196,10 @@ TEST_F(GapTest, TheGapAloneMovesTheCursor) {
   RecordedStream stream("idle");
   LiveSubscriber subscriber(address(), Earliest(), &stream);
   subscriber.Connect();
-  ASSERT_TRUE(ReadUntilLive(subscriber, stream));
+  ASSERT_TRUE(subscriber.ReadUntilLive(kDeadline));
   EXPECT_EQ(*feed().DecodeCursor(stream.resume_cursor()), In2(50));
   subscriber.Connect();
-  ASSERT_TRUE(ReadUntilLive(subscriber, stream));
+  ASSERT_TRUE(subscriber.ReadUntilLive(kDeadline));
   EXPECT_THAT(Seen(stream), ElementsAre("1:110", "gap 1:110 to 2:50"));
 }
 
@@ -347,7 +338,7 @@ TEST_F(GapTest, ABoundInWhatWasLostIsNeverReached) {
   RecordedStream stream("bounded");
   LiveSubscriber subscriber(address(), request, &stream);
   subscriber.Connect();
-  ASSERT_TRUE(ReadUntilLive(subscriber, stream));
+  ASSERT_TRUE(subscriber.ReadUntilLive(kDeadline));
   AppendGap(250);
   Append2(260, {2});
   ASSERT_TRUE(subscriber.ReadToEnd(kDeadline));

@@ -8,9 +8,8 @@
 #include <mutex>
 
 #include "proto/reason.h"
-#include "server/feed_runner.h"
 #include "server/stop_order.h"
-#include "tests/server/feed_fixture.h"
+#include "tests/server/loop_fixture.h"
 #include "tests/testing/crash_file_system.h"
 #include "tests/testing/wait_until.h"
 
@@ -61,43 +60,14 @@ class Answer {
   absl::StatusOr<v1::StopRecord> record_ = absl::UnknownError("not answered");
 };
 
-class StopTest : public ::testing::Test {
+class StopTest : public testing::LoopFixture {
  protected:
-  std::unique_ptr<FeedRunner> Run(FeedFixture& fixture) {
-    return std::make_unique<FeedRunner>(fixture.feed(), *log_);
-  }
-  static void End(std::unique_ptr<FeedRunner>& runner) {
-    ASSERT_TRUE(runner->StopBefore(absl::Now() + absl::Seconds(30)));
-    runner.reset();
-  }
-  static ::testing::AssertionResult WaitForState(FeedFixture& fixture, v1::SourceState state) {
-    return WaitUntil([&] { return fixture.feed().Status().source_state() == state; }, 20s,
-                     [&] { return fixture.feed().Status().DebugString(); });
-  }
-  static ::testing::AssertionResult WaitForEvent(FeedFixture& fixture, const std::string& event) {
-    return WaitUntil([&] { return fixture.source().CountOf(event) > 0; }, 20s,
-                     [&] {
-                       return ::testing::PrintToString(fixture.source().events()) +
-                              fixture.feed().Status().DebugString();
-                     });
-  }
   static size_t Opens(FeedFixture& fixture) {
     const auto events = fixture.source().events();
     return static_cast<size_t>(
         std::count_if(events.begin(), events.end(),
                       [](const std::string& event) { return event.rfind("open", 0) == 0; }));
   }
-  // A feed with a whole snapshot at 10.
-  void Prepare(FeedFixture& fixture) {
-    fixture.source().Yield(SnapshotBegins());
-    fixture.source().Yield(SnapshotEnds(10));
-    auto runner = Run(fixture);
-    EXPECT_TRUE(WaitForEvent(fixture, "confirm 10"));
-    End(runner);
-    fixture.Reopen();
-  }
-
-  const std::unique_ptr<EventLog> log_ = EventLog::Silent();
 };
 
 // proves S01, S05

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <iostream>
 #include <random>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "tests/testing/guarantees.h"
 #include "tests/testing/live_postgres.h"
 #include "tests/testing/live_subscriber.h"
+#include "tests/testing/seed.h"
 #include "tests/testing/sql_oracle.h"
 #include "tests/testing/test_server.h"
 #include "tests/testing/wait_until.h"
@@ -28,15 +28,10 @@ using std::chrono::seconds;
 
 constexpr int kLosses = 6;
 
-uint64_t Seed() {
-  const char* seed = std::getenv("TIDEMARK_SEED");
-  return seed != nullptr ? std::strtoull(seed, nullptr, 10) : 1;
-}
-
 class CrashPointsTest : public ::testing::TestWithParam<IngestStep> {
  protected:
   void SetUp() override {
-    std::cout << "seed " << Seed() << "\n";
+    std::cout << "seed " << SeedFromEnvironment() << "\n";
     LivePostgresOptions options;
     options.fsync = true;
     auto postgres = LivePostgres::Create(options);
@@ -105,7 +100,7 @@ class CrashPointsTest : public ::testing::TestWithParam<IngestStep> {
   std::unique_ptr<LivePostgres> postgres_;
   std::unique_ptr<TestServer> server_;
   std::vector<DurabilityLook> looks_;
-  std::mt19937_64 random_{Seed()};
+  std::mt19937_64 random_{SeedFromEnvironment()};
   std::atomic<int> steps_to_go_ = 0;
   std::atomic<bool> lost_ = false;
 };

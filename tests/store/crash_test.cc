@@ -12,6 +12,7 @@
 #include "proto/reason.h"
 #include "tests/store/store_fixture.h"
 #include "tests/testing/crash_file_system.h"
+#include "tests/testing/seed.h"
 #include "tests/testing/wait_until.h"
 
 namespace tidemark::store {
@@ -19,11 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
-
-uint64_t SeedFromEnvironment() {
-  const char* text = std::getenv("TIDEMARK_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 1;
-}
 
 class CrashTest : public StoreFixture {
  protected:
@@ -242,7 +238,7 @@ class PowerLossTest : public CrashTest {
 
 // proves R05, R06, B001
 TEST_F(PowerLossTest, AtAnyMomentLeavesAConsistentPrefix) {
-  const uint64_t base = SeedFromEnvironment();
+  const uint64_t base = testing::SeedFromEnvironment();
   constexpr uint64_t kRounds = 25;
   OpenWithLog();
   Model model;

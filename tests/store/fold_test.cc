@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <map>
 #include <random>
 #include <string>
@@ -13,6 +12,7 @@
 #include "proto/reason.h"
 #include "store/row_value.h"
 #include "tests/store/sample_log.h"
+#include "tests/testing/seed.h"
 #include "tidemark/v1/feed.pb.h"
 
 namespace tidemark::store {
@@ -285,8 +285,7 @@ TEST_F(FoldTest, NamesWhatItCannotFold) {
 // The model applies each change to a map; the fold sees the same changes, cut into runs and takes
 // at random.
 TEST_F(FoldTest, EqualsTheChangesAppliedOneByOne) {
-  const char* seed_text = std::getenv("TIDEMARK_SEED");
-  const auto seed = seed_text != nullptr ? std::strtoul(seed_text, nullptr, 10) : 1;
+  const uint64_t seed = testing::SeedFromEnvironment();
   SCOPED_TRACE(fmt::format("TIDEMARK_SEED={}", seed));
   std::mt19937 random(static_cast<uint32_t>(seed));
   const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };

@@ -1,6 +1,6 @@
 // The guarantees of proto/README.md as checks over what a subscriber recorded. The text of an error
 // is the definition of the guarantee, followed by what was found. A RecordedStream runs Ordered,
-// Whole, Once and Progressing by itself; the others need to know more than a recording.
+// Whole, Once and Progressing by itself, a LiveSubscriber Resumable; the others need to know more.
 // Pure, but for CheckResumable, which calls back.
 #pragma once
 
@@ -49,7 +49,9 @@ absl::Status CheckGaps(const RecordedStream& stream);
 using ResumeAt = std::function<absl::StatusOr<std::string>(const std::string& cursor)>;
 // Every cursor ever handed out resumes exactly behind its commit, or fails with a reason that says
 // what to do.
-absl::Status CheckResumable(const RecordedStream& stream, const ResumeAt& resume_at);
+// `cursors_max`: so many of them are tried, from the first to the last.
+absl::Status CheckResumable(const RecordedStream& stream, const ResumeAt& resume_at,
+                            size_t cursors_max = SIZE_MAX);
 
 // A read up to a bound delivers exactly the transactions at or before it, then ends with OK and a
 // cursor. `positions_within`: those of the transactions at or before the bound, in order.

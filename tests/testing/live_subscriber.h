@@ -1,5 +1,6 @@
 // One subscriber over gRPC that records everything: connects, reads until a condition holds, breaks
-// the connection, goes on from the last cursor.
+// the connection, goes on from the last cursor. When it goes out of scope while its server lives,
+// it runs CheckResumable: no test can forget it.
 //
 // In a header, since only test programs that link the services may use it. Thread rule: one thread
 // at a time.
@@ -12,8 +13,12 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
+#include "proto/reason.h"
+#include "tests/testing/guarantees.h"
 #include "tests/testing/recorded_stream.h"
 #include "tests/testing/wait_until.h"
 #include "tidemark/v1/feed.grpc.pb.h"
@@ -25,11 +30,15 @@ class LiveSubscriber {
   // `request.start` holds for the first stream; later ones go on from the last cursor. `recording`
   // is lent.
   LiveSubscriber(const std::string& server, v1::SubscribeRequest request, RecordedStream* recording)
-      : stub_(v1::ChangeFeed::NewStub(
-            grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), Arguments()))),
+      : channel_(
+            grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), Arguments())),
+        stub_(v1::ChangeFeed::NewStub(channel_)),
         request_(std::move(request)),
         recording_(recording) {}
-  ~LiveSubscriber() { Disconnect(); }
+  ~LiveSubscriber() {
+    Disconnect();
+    CheckCursors();
+  }
   LiveSubscriber(const LiveSubscriber&) = delete;
   LiveSubscriber& operator=(const LiveSubscriber&) = delete;
 
@@ -51,6 +60,12 @@ class LiveSubscriber {
   }
 
   bool is_connected() const { return reader_ != nullptr; }
+  // The newest record says that everything that is there was delivered, and the stream goes on.
+  bool is_live() const {
+    if (recording_->segments().empty()) return false;
+    const auto& events = recording_->segments().back().events;
+    return !events.empty() && events.back().record.progress().state() == v1::FEED_STATE_LIVE;
+  }
   // How the last stream ended.
   const grpc::Status& end() const { return end_; }
 
@@ -68,6 +83,10 @@ class LiveSubscriber {
                  end_.error_message());
     }
     return ::testing::AssertionSuccess();
+  }
+
+  ::testing::AssertionResult ReadUntilLive(std::chrono::milliseconds deadline) {
+    return ReadUntil([this] { return is_live(); }, deadline);
   }
 
   // Until the server ends the stream.
@@ -122,6 +141,49 @@ class LiveSubscriber {
     return arguments;
   }
 
+  // Resumable, at some of the cursors that were handed out, unless the server is gone.
+  void CheckCursors() {
+    if (!recording_->checked() || ::testing::Test::HasFailure()) return;
+    if (!channel_->WaitForConnected(std::chrono::system_clock::now() + kServerWait)) return;
+    bool gone = false;
+    const absl::Status kept = CheckResumable(
+        *recording_, [&](const std::string& cursor) { return FirstBehind(cursor, &gone); },
+        kCursorsTried);
+    if (!kept.ok() && !gone) ADD_FAILURE() << recording_->name() << ": " << kept.message();
+  }
+
+  absl::StatusOr<std::string> FirstBehind(const std::string& cursor, bool* gone) {
+    v1::SubscribeRequest request = request_;
+    request.clear_until();
+    request.mutable_start()->set_cursor(cursor);
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kResumeWait * kDeadlineFactor);
+    const auto reader = stub_->Subscribe(&context, request);
+    RecordedStream behind("behind a cursor");
+    behind.DoNotCheck();
+    behind.Connected(request);
+    std::optional<std::string> position;
+    v1::SubscribeResponse record;
+    while (!position && reader->Read(&record)) {
+      behind.Record(record);
+      if (record.has_progress()) position = "";
+      if (record.batch().transactions_size() == 0) continue;
+      const auto transactions = TransactionsOf(behind.segments().front());
+      if (!transactions.ok()) return transactions.status();
+      position = transactions->front().position;
+    }
+    if (position) context.TryCancel();
+    const grpc::Status end = reader->Finish();
+    if (position) return *position;
+    *gone = *gone || end.error_code() == grpc::StatusCode::UNAVAILABLE;
+    for (const std::string_view reason :
+         {reason::kCursorExpired, reason::kCursorAhead, reason::kCursorDiverged}) {
+      if (end.error_details().find(reason) == std::string::npos) continue;
+      return ErrorWithReason(absl::StatusCode::kOutOfRange, reason, end.error_message());
+    }
+    return absl::UnknownError(end.error_message());
+  }
+
   // Waits for the operation under way. False: not in time, it goes on.
   bool Await(Deadline deadline) {
     if (!operation_under_way_) return true;
@@ -167,6 +229,11 @@ class LiveSubscriber {
     recording_->Disconnected(!why.empty() ? why : end_.ok() ? "OK" : end_.error_message());
   }
 
+  static constexpr std::chrono::seconds kServerWait{1};
+  static constexpr std::chrono::seconds kResumeWait{20};
+  static constexpr size_t kCursorsTried = 4;
+
+  const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::ChangeFeed::Stub> stub_;
   const v1::SubscribeRequest request_;
   RecordedStream* const recording_;

@@ -96,4 +96,12 @@ absl::StatusOr<CommandResult> LiveTidemark::Run(const std::vector<std::string>& 
   return CommandResult{*exit_code, (*process)->Stdout(), (*process)->Stderr()};
 }
 
+absl::Status LiveTidemark::VerifyStore() const {
+  ProcessOptions options;
+  options.argv = {(BuildDir() / "store/logdump").string(), "verify", store_dir().string()};
+  options.output_dir = scratch_.path();
+  options.name = "verify";
+  return RunCommand(std::move(options), std::chrono::seconds(60)).status();
+}
+
 }  // namespace tidemark::testing

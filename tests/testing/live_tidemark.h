@@ -71,6 +71,8 @@ class LiveTidemark {
   // folder.
   absl::StatusOr<std::unique_ptr<Process>> Launch(const std::string& name,
                                                   const std::vector<std::string>& arguments) const;
+  // What is left on disk is in order: `logdump verify`, for a server that does not run.
+  absl::Status VerifyStore() const;
 
  private:
   ScratchDir scratch_{"tidemark"};

@@ -86,6 +86,7 @@ class RecordedStream {
 
   // For tests that feed a violation to a checker on purpose.
   void DoNotCheck() { checked_ = false; }
+  bool checked() const { return checked_; }
 
  private:
   void NoteCursors(const v1::SubscribeResponse& record);

@@ -5,12 +5,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <iostream>
 #include <random>
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "tests/testing/seed.h"
 
 namespace tidemark::capture::postgres {
 namespace {
@@ -161,8 +162,7 @@ TEST(StopBoundTest, EveryShortLogAndEveryBound) {
 
 // proves S42, S57
 TEST(StopBoundTest, LongRandomLogs) {
-  const char* text = std::getenv("TIDEMARK_SEED");
-  const uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : 1;
+  const uint64_t seed = testing::SeedFromEnvironment();
   std::cout << "TIDEMARK_SEED=" << seed << "\n";
   std::mt19937_64 random(seed);
   for (int round = 0; round < 200; ++round) {

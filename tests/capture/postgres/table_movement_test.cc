@@ -100,6 +100,18 @@ TEST(TableMovementTest, AColumnThatCameBackLaterMoved) {  // proves B019
   EXPECT_THAT(again.past_columns(), ::testing::IsEmpty());
 }
 
+// One that came and went between two looks may have been told under the name of one that stayed.
+TEST(TableMovementTest, ANumberThatIsLeftOutMoves) {  // proves B019
+  const auto add = [](Facts* now, const char* name, uint32_t number) {
+    v1::PostgresColumnFacts* column = now->add_columns();
+    column->set_name(name);
+    column->set_number(number);
+  };
+  EXPECT_EQ(After([&](Facts* now) { add(now, "a", 3), add(now, "b", 4); }).kind, Kind::kNone);
+  EXPECT_EQ(After([&](Facts* now) { add(now, "a", 4); }).kind, Kind::kRead);
+  EXPECT_EQ(After([&](Facts* now) { add(now, "a", 3), add(now, "b", 5); }).kind, Kind::kRead);
+}
+
 TEST(TableMovementTest, NoMoreColumnsAreRememberedThanTheBound) {
   Facts many = Plain();
   for (int i = 0; i < kPastColumnsMax + 5; ++i) many.add_past_columns("p" + std::to_string(i));

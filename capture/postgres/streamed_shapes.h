@@ -1,0 +1,58 @@
+// What the stream says of the tables' shapes between two looks at the catalog. A column that is
+// renamed and renamed back, or a table that lends its name to another one for a moment, looks at
+// both ends as if nothing had happened; rows that were written meanwhile were told under the other
+// shape, and are to be read again.
+//
+// The stream may be behind a look: what was committed before the look is compared with the stream
+// alone. Thread rule: one thread at a time. Memory: columns of the tables that the stream announced
+// and the catalog has.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "capture/postgres/lsn.h"
+#include "capture/postgres/relation_cache.h"
+#include "tidemark/v1/stored.pb.h"
+
+namespace tidemark::capture::postgres {
+
+class StreamedShapes {
+ public:
+  using Name = std::pair<std::string, std::string>;
+
+  // The stream announced a table, for changes that were committed at `commit`.
+  void Announced(const RelationDescription& table, Lsn commit);
+  // Whether something was announced since the last call.
+  bool TakeNews() { return std::exchange(news_, false); }
+  // The table of this name as a look at `at` finds it: why rows that were streamed since the last
+  // look may hold something else than they were told with; empty: they do not.
+  std::string Seen(const Name& name, const v1::PostgresTableFacts& facts, Lsn at);
+
+ private:
+  struct Shape {
+    uint32_t oid = 0;
+    std::map<std::string, uint32_t> columns;  // name to type
+  };
+  struct History {
+    std::optional<Shape> last;   // announced, or seen before that
+    std::set<std::string> gone;  // columns that were there since the last look
+    std::string cause;
+    bool announced = false;  // since the last look
+    Shape looked;
+    Lsn looked_at = 0;  // 0: not yet, or `last` is newer
+  };
+
+  static Shape ShapeOf(const v1::PostgresTableFacts& facts);
+  static void Compare(const Shape& shape, History* history);
+
+  std::map<Name, History> histories_;
+  std::map<uint32_t, Name> names_;  // by OID
+  bool news_ = false;
+};
+
+}  // namespace tidemark::capture::postgres
