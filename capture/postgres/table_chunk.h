@@ -23,7 +23,7 @@ namespace tidemark::capture::postgres {
 inline constexpr size_t kChunkRowsMax = 1000;
 inline constexpr size_t kChunkRowsMin = 10;
 // Fewer than these are never asked for because of the time that they take.
-inline constexpr size_t kChunkRowsFew = 100;
+inline constexpr size_t kChunkRowsFew = 30;
 // While the stream is behind, and a chunk waits for it longer than it takes to read.
 inline constexpr size_t kChunkRowsBehindMax = 10'000;
 inline constexpr size_t kChunkBytesMax = 1 << 20;
