@@ -26,11 +26,9 @@ constexpr char kBeginSql[] =
     " pg_settings WHERE name = 'wal_segment_size'), to_regclass({})::oid";
 
 // A row for each transaction that holds the lock of a writer on the table or a part of it, and so
-// may have written; or one without an id. Those that wrote nothing anywhere have none. A standby
-// does not know who writes, so there it is the oldest one that runs.
+// may have written; or one without an id. Those that wrote nothing anywhere have none.
 constexpr char kWritersSql[] =
-    "SELECT pg_snapshot_xmax(s.now), CASE WHEN pg_is_in_recovery() THEN pg_snapshot_xmin(s.now) "
-    "ELSE x.transactionid::text::xid8 END FROM (SELECT pg_current_snapshot()) s(now) LEFT JOIN "
+    "SELECT pg_snapshot_xmax(pg_current_snapshot()), x.transactionid FROM (SELECT) one LEFT JOIN "
     "pg_locks x ON x.locktype = 'transactionid' AND x.mode = 'ExclusiveLock' AND x.granted AND "
     "EXISTS (SELECT FROM pg_locks l WHERE l.virtualtransaction = x.virtualtransaction AND "
     "l.locktype = 'relation' AND l.granted AND l.mode NOT IN ('AccessShareLock', 'RowShareLock') "

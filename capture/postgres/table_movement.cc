@@ -34,8 +34,6 @@ bool WasColumn(const v1::PostgresTableFacts& before, const std::string& name) {
          std::find(past.begin(), past.end(), name) != past.end();
 }
 
-// The same text may be another value of another type, and nothing is rewritten where the bytes on
-// the disk stay: a timestamp that gets a time zone.
 // What the rows of before hold under the name of `now`, if that is not what they hold at the
 // source. A rewrite updates the catalog's rows of the columns whose values it changes; truncating
 // or vacuuming does not.
@@ -113,6 +111,8 @@ std::string MovedParts(const v1::PostgresTableFacts& before, const v1::PostgresT
 
 }  // namespace
 
+// The same text may be another value of another type, and nothing is rewritten where the bytes on
+// the disk stay: a timestamp that gets a time zone.
 bool SaysTheSame(uint32_t type_before, uint32_t type_now) {
   constexpr uint32_t kText = 25;
   constexpr uint32_t kVarchar = 1043;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
+#include "capture/postgres/server_facts.h"
 #include "capture/postgres/sql_text.h"
 
 namespace tidemark::capture::postgres {
@@ -108,14 +109,9 @@ void AddPublication(const Publication& publication, CatalogSighting* sighting) {
 absl::StatusOr<CatalogSighting> Look(Connection* sql, const std::string& publication,
                                      std::span<const TablePattern> patterns, absl::Time deadline) {
   CatalogSighting sighting;
-  absl::StatusOr<ResultRows> at = sql->Query(
-      "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE "
-      "pg_current_wal_insert_lsn() END",
-      "looking at the tables", deadline);
+  absl::StatusOr<Lsn> at = ReadFlushed(sql, deadline);
   if (!at.ok()) return at.status();
-  absl::StatusOr<Lsn> lsn = ParseLsn(at->Text(0, 0));
-  if (!lsn.ok()) return lsn.status();
-  sighting.at = *lsn;
+  sighting.at = *at;
   absl::StatusOr<std::vector<SourceTable>> tables = ReadMatchingTables(sql, patterns, deadline);
   if (!tables.ok()) return tables.status();
   for (SourceTable& table : *tables) sighting.tables.push_back({std::move(table), {}});

@@ -36,7 +36,7 @@ struct CatalogSighting {
   std::vector<TableSighting> tables;
   // No transaction from it on had begun.
   uint64_t xmax = 0;
-  // What was committed behind it is not seen.
+  // How far the log was flushed just before: what was committed by then is seen.
   Lsn at = 0;
 };
 

@@ -101,7 +101,7 @@ void Workload::EndTurn() {
     std::lock_guard lock(mutex_);
     --busy_;
     ++taken_;
-    // Whoever asked has ended.
+    // Whoever still waits asks again.
     asked_for_ = 0;
   }
   changed_.notify_all();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,7 @@ constexpr uint32_t kTimestampTz = 1184;
 
 using Columns = std::vector<std::pair<std::string, uint32_t>>;
 
-// The clock of all of them: everything happens behind what came before, unless `late` says so.
+// Everything happens behind what came before, but for AnnounceAt.
 class StreamedShapesTest : public ::testing::Test {
  protected:
   void Announce(const Columns& columns, const std::string& table = "t", uint32_t oid = 7) {
