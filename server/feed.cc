@@ -115,9 +115,15 @@ v1::FeedStatus Feed::Status() const {
     set(gaps.back().from, last->mutable_from());
     set(gaps.back().to, last->mutable_to());
   }
-  if (const absl::Status fold = store.fold_status(); !fold.ok() && !status.has_last_error()) {
-    status.mutable_last_error()->set_reason(ReasonOf(fold));
-    status.mutable_last_error()->set_message(absl::StrCat("rows fall behind: ", fold.message()));
+  if (const absl::Status fold = store.fold_status(); !fold.ok()) {
+    const std::string message = absl::StrCat("rows fall behind: ", fold.message());
+    if (!status.has_last_error()) {
+      status.mutable_last_error()->set_reason(ReasonOf(fold));
+      status.mutable_last_error()->set_message(message);
+    } else {
+      // It stands beside what else is wrong.
+      absl::StrAppend(status.mutable_detail(), status.detail().empty() ? "" : "; ", message);
+    }
   }
   return status;
 }

@@ -61,6 +61,12 @@ static_assert(client_stall_default_ms < client_stall_max_ms);
 inline constexpr size_t delivery_slice_bytes_max = 4 * kMiB;
 inline constexpr size_t delivery_threads = 2;
 
+// A cursor ahead of the head may be right, as the store may still be catching up: so long it is
+// looked at again, and so often.
+inline constexpr int64_t cursor_ahead_wait_ms = 2'000;
+inline constexpr int64_t cursor_ahead_retry_ms = 100;
+static_assert(cursor_ahead_retry_ms < cursor_ahead_wait_ms);
+
 // Unary reads.
 inline constexpr size_t read_page_bytes_max = message_bytes_target;
 inline constexpr int64_t read_wait_max_ms = 60'000;

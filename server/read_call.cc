@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "proto/reason.h"
 #include "server/error_status.h"
 #include "server/limits.h"
 #include "server/page_token.h"
@@ -37,6 +38,10 @@ absl::Time ReadCall::RunStep(absl::Time now) {
     status = absl::CancelledError("the client is gone");
   } else {
     if (feed_ == nullptr) status = Open(now);
+    if (ReasonOf(status) == reason::kCursorAhead &&
+        now < called_ + absl::Milliseconds(limits::cursor_ahead_wait_ms)) {
+      return now + absl::Milliseconds(limits::cursor_ahead_retry_ms);
+    }
     if (status.ok()) {
       auto complete = ReadOn(now);
       if (complete.ok() && !*complete) return deadline_;

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/delivery_pool.h"
 #include "server/feed.h"
@@ -62,6 +63,7 @@ class ReadCall final : public grpc::ServerUnaryReactor,
   std::shared_ptr<ReadCall> self_;
   std::atomic<bool> peer_gone_{false};
 
+  const absl::Time called_ = absl::Now();
   Feed* feed_ = nullptr;
   RunFilter filter_;
   Position after_;

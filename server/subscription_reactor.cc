@@ -17,9 +17,8 @@
 namespace tidemark {
 namespace {
 
-// A cursor ahead of the head may be right: this store may still be catching up.
-constexpr absl::Duration kAheadWait = absl::Seconds(2);
-constexpr absl::Duration kAheadRetry = absl::Milliseconds(100);
+constexpr absl::Duration kAheadWait = absl::Milliseconds(limits::cursor_ahead_wait_ms);
+constexpr absl::Duration kAheadRetry = absl::Milliseconds(limits::cursor_ahead_retry_ms);
 constexpr absl::Duration kStallNotice = absl::Milliseconds(limits::client_stall_notice_ms);
 
 }  // namespace

@@ -266,5 +266,22 @@ TEST_F(ReadTest, NamesWhatItCannotDoYet) {
   EXPECT_EQ(ReasonIn(status), reason::kFeatureUnsupported);
 }
 
+// Calls under way when the store catches up with their cursor are answered, not sent away.
+TEST_F(ReadTest, ACursorAheadOfTheHeadIsWaitedFor) {
+  MakeSnapshot();
+  v1::ReadRequest request = PageRequest();
+  request.set_cursor(feed().Cursor(At(101)));
+  std::vector<std::string> refusals(20);
+  std::vector<std::thread> calls;
+  for (std::string& refusal : refusals) {
+    calls.emplace_back([&] { refusal = ReadRefusal(request); });
+  }
+  Append({SampleTransaction(101, {1})});
+  for (std::thread& call : calls) call.join();
+  for (const std::string& refusal : refusals) EXPECT_EQ(refusal.substr(0, 2), "0 ") << refusal;
+  request.set_cursor(feed().Cursor(At(1'000)));
+  EXPECT_EQ(ReadRefusal(request), "14 CURSOR_AHEAD");
+}
+
 }  // namespace
 }  // namespace tidemark

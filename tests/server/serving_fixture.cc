@@ -16,11 +16,13 @@ ServingFixture::ServingFixture() {
   builder.RegisterService(service_.get());
   server_ = builder.BuildAndStart();
   address_ = "127.0.0.1:" + std::to_string(port);
+  CallWitness(address_, "shop", [this] { return Testify(); });
   stub_ =
       v1::ChangeFeed::NewStub(grpc::CreateChannel(address_, grpc::InsecureChannelCredentials()));
 }
 
 ServingFixture::~ServingFixture() {
+  CallWitness(address_, "shop", nullptr);
   server_->Shutdown(std::chrono::system_clock::now());
   pool_.Stop();
 }
@@ -81,6 +83,9 @@ void ServingFixture::Append(std::vector<EncodedTransaction> transactions) {
   store::AppendBatch batch;
   batch.schemas = {SampleTable(), SampleTable("items"), SampleTable("rowless")};
   batch.transactions = std::move(transactions);
+  for (const EncodedTransaction& transaction : batch.transactions) {
+    Witness(transaction.position, batch.schemas, transaction.runs);
+  }
   batch.checkpoint.emplace(CheckpointAt(batch.transactions.back().position.engine_low()));
   auto prepared = feed().tail().Prepare(batch);
   const auto status = store().Append(batch);
@@ -93,6 +98,7 @@ void ServingFixture::AppendLarge(uint64_t number, int runs, size_t row_bytes,
   const uint64_t handle = next_handle_++;
   store::AppendBatch batch;
   store::SpooledCommit commit{.handle = handle, .position = At(number)};
+  std::vector<EncodedRun> written;
   for (int i = 0; i < runs; ++i) {
     v1::Run run;
     run.add_schema_ids(table.schema_id());
@@ -103,7 +109,9 @@ void ServingFixture::AppendLarge(uint64_t number, int runs, size_t row_bytes,
     const EncodedRun encoded{static_cast<uint64_t>(i), 0, 1, run.SerializeAsString()};
     commit.record.set_bytes(commit.record.bytes() + encoded.bytes.size());
     ASSERT_TRUE(store().SpoolParts(handle, {table}, {encoded}).ok());
+    written.push_back(encoded);
   }
+  Witness(At(number), {table}, written);
   commit.record.set_changes(runs);
   commit.record.set_commit_time_us(static_cast<int64_t>(number) * 1'000'000);
   commit.record.add_schema_ids(table.schema_id());
@@ -113,6 +121,40 @@ void ServingFixture::AppendLarge(uint64_t number, int runs, size_t row_bytes,
   const auto status = store().Append(batch);
   ASSERT_TRUE(status.ok()) << status;
   feed().tail().Publish(std::move(prepared), store().head());
+}
+
+void ServingFixture::Witness(const Position& position, const std::vector<v1::TableSchema>& schemas,
+                             const std::vector<EncodedRun>& runs) {
+  v1::SubscribeResponse record;
+  for (const v1::TableSchema& schema : schemas) {
+    *record.mutable_table_schema() = schema;
+    ASSERT_TRUE(written_.Read(record).ok());
+  }
+  v1::Transaction* const transaction = record.mutable_batch()->add_transactions();
+  transaction->set_position(position.Text());
+  transaction->set_last(true);
+  for (const EncodedRun& encoded : runs) {
+    v1::Run* const run = transaction->add_runs();
+    ASSERT_TRUE(run->ParseFromString(encoded.bytes));
+    run->set_first_sequence(encoded.first_sequence);
+  }
+  const absl::Status read = written_.Read(record);
+  ASSERT_TRUE(read.ok()) << read;
+}
+
+Testimony ServingFixture::Testify() const {
+  Testimony testimony;
+  for (const RecordedTransaction& transaction : written_.transactions()) {
+    const auto position = Position::FromText(transaction.position);
+    if (position->generation() != 1 || position->ordinal() != 0) continue;
+    OracleTransaction& committed = testimony.transactions.emplace_back();
+    committed.end_lsn = position->engine_low();
+    for (const RecordedChange& change : transaction.changes) {
+      committed.changes.push_back({change.op, change.table, change.columns});
+      testimony.tables.insert(change.table);
+    }
+  }
+  return testimony;
 }
 
 void ServingFixture::AppendIdle(uint64_t number) {

@@ -1,4 +1,5 @@
-// A feed on a real store, served over real gRPC on a loopback port; the test writes the log itself.
+// A feed on a real store, served over real gRPC on a loopback port; the test writes the log itself,
+// and is the witness (witness.h) of what it appends here.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -17,6 +18,7 @@
 #include "store/store.h"
 #include "tests/server/scripted_source.h"
 #include "tests/testing/live_subscriber.h"
+#include "tests/testing/record_reader.h"
 #include "tests/testing/recorded_stream.h"
 #include "tests/testing/scratch_dir.h"
 
@@ -65,6 +67,10 @@ class ServingFixture : public ::testing::Test {
 
  private:
   void OpenFeed();
+  // What a subscriber has to be sent of it.
+  void Witness(const Position& position, const std::vector<v1::TableSchema>& schemas,
+               const std::vector<EncodedRun>& runs);
+  Testimony Testify() const;
 
   ScratchDir scratch_{"serving"};
   std::unique_ptr<store::Store> store_;
@@ -79,6 +85,7 @@ class ServingFixture : public ::testing::Test {
   std::string address_;
   std::unique_ptr<v1::ChangeFeed::Stub> stub_;
   uint64_t next_handle_ = 1;
+  RecordReader written_;
 };
 
 }  // namespace tidemark::testing

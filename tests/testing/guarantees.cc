@@ -148,28 +148,6 @@ absl::Status CompareTransaction(const RecordedTransaction& seen,
   return absl::OkStatus();
 }
 
-absl::Status CompareLog(const Transactions& seen, const std::vector<OracleTransaction>& oracle) {
-  for (size_t i = 0; i < std::max(seen.size(), oracle.size()); ++i) {
-    if (i >= seen.size()) {
-      return Violation(kComplete, fmt::format("transaction {} of {} is missing: xid {}, end {:X}, "
-                                              "first change {}",
-                                              i, oracle.size(), oracle[i].xid, oracle[i].end_lsn,
-                                              DescribeExpected(oracle[i].changes.front())));
-    }
-    if (i >= oracle.size()) {
-      return Violation(kComplete,
-                       fmt::format("transaction {} is not the source's", seen[i].position));
-    }
-    if (LsnOf(seen[i].position) != oracle[i].end_lsn) {
-      return Violation(kComplete,
-                       fmt::format("transaction {} is at {}, the source's (xid {}) at {:X}", i,
-                                   seen[i].position, oracle[i].xid, oracle[i].end_lsn));
-    }
-    if (absl::Status same = CompareTransaction(seen[i], oracle[i]); !same.ok()) return same;
-  }
-  return absl::OkStatus();
-}
-
 // Per table and key: the changes in order. The key columns are those that the feed names.
 using Histories = std::map<std::string, std::vector<std::string>>;
 
@@ -293,6 +271,29 @@ absl::Status CheckWhole(const RecordedStream& stream) {
   return absl::OkStatus();
 }
 
+absl::Status CompareWithOracle(const std::vector<RecordedTransaction>& seen,
+                               const std::vector<OracleTransaction>& oracle) {
+  for (size_t i = 0; i < std::max(seen.size(), oracle.size()); ++i) {
+    if (i >= seen.size()) {
+      return Violation(kComplete, fmt::format("transaction {} of {} is missing: xid {}, end {:X}, "
+                                              "first change {}",
+                                              i, oracle.size(), oracle[i].xid, oracle[i].end_lsn,
+                                              DescribeExpected(oracle[i].changes.front())));
+    }
+    if (i >= oracle.size()) {
+      return Violation(kComplete,
+                       fmt::format("transaction {} is not the source's", seen[i].position));
+    }
+    if (LsnOf(seen[i].position) != oracle[i].end_lsn) {
+      return Violation(kComplete,
+                       fmt::format("transaction {} is at {}, the source's (xid {}) at {:X}", i,
+                                   seen[i].position, oracle[i].xid, oracle[i].end_lsn));
+    }
+    if (absl::Status same = CompareTransaction(seen[i], oracle[i]); !same.ok()) return same;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckComplete(const RecordedStream& stream,
                            const std::vector<OracleTransaction>& oracle,
                            v1::CompletenessClass completeness) {
@@ -300,7 +301,7 @@ absl::Status CheckComplete(const RecordedStream& stream,
   if (!seen.ok()) return Violation(kComplete, std::string(seen.status().message()));
   switch (completeness) {
     case v1::COMPLETENESS_CLASS_LOG_EXACT:
-      return CompareLog(*seen, oracle);
+      return CompareWithOracle(*seen, oracle);
     case v1::COMPLETENESS_CLASS_CHANGELOG:
       return CompareHistories(*seen, oracle, false);
     default:

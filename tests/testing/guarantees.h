@@ -1,6 +1,8 @@
 // The guarantees of proto/README.md as checks over what a subscriber recorded. The text of an error
 // is the definition of the guarantee, followed by what was found. A RecordedStream runs Ordered,
-// Whole, Once and Progressing by itself, a LiveSubscriber Resumable; the others need to know more.
+// Whole, Once, Progressing, Schemas and Gaps by itself, a LiveSubscriber Resumable and, where
+// somebody vouches for what was committed (witness.h), Complete; a LiveTidemark that is killed runs
+// Durable. Bounded needs to know what was asked for.
 // Pure, but for CheckResumable, which calls back.
 #pragma once
 
@@ -32,6 +34,10 @@ absl::Status CheckWhole(const RecordedStream& stream);
 absl::Status CheckComplete(const RecordedStream& stream,
                            const std::vector<OracleTransaction>& oracle,
                            v1::CompletenessClass completeness = v1::COMPLETENESS_CLASS_LOG_EXACT);
+
+// The same for LOG_EXACT over these transactions alone.
+absl::Status CompareWithOracle(const std::vector<RecordedTransaction>& seen,
+                               const std::vector<OracleTransaction>& oracle);
 
 // A client that stores the cursor with its effects sees each change once; what comes again after a
 // break is equal to what came before.

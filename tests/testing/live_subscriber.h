@@ -1,6 +1,7 @@
 // One subscriber over gRPC that records everything: connects, reads until a condition holds, breaks
 // the connection, goes on from the last cursor. When it goes out of scope while its server lives,
-// it runs CheckResumable: no test can forget it.
+// it runs CheckResumable, and CheckWitnessed where the server has a witness: no test can forget
+// them.
 //
 // In a header, since only test programs that link the services may use it. Thread rule: one thread
 // at a time.
@@ -21,6 +22,7 @@
 #include "tests/testing/guarantees.h"
 #include "tests/testing/recorded_stream.h"
 #include "tests/testing/wait_until.h"
+#include "tests/testing/witness.h"
 #include "tidemark/v1/feed.grpc.pb.h"
 
 namespace tidemark::testing {
@@ -30,14 +32,18 @@ class LiveSubscriber {
   // `request.start` holds for the first stream; later ones go on from the last cursor. `recording`
   // is lent.
   LiveSubscriber(const std::string& server, v1::SubscribeRequest request, RecordedStream* recording)
-      : channel_(
+      : server_(server),
+        channel_(
             grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), Arguments())),
         stub_(v1::ChangeFeed::NewStub(channel_)),
         request_(std::move(request)),
         recording_(recording) {}
   ~LiveSubscriber() {
     Disconnect();
+    if (!recording_->checked() || ::testing::Test::HasFailure()) return;
+    if (!channel_->WaitForConnected(std::chrono::system_clock::now() + kServerWait)) return;
     CheckCursors();
+    AskWitness();
   }
   LiveSubscriber(const LiveSubscriber&) = delete;
   LiveSubscriber& operator=(const LiveSubscriber&) = delete;
@@ -141,10 +147,43 @@ class LiveSubscriber {
     return arguments;
   }
 
+  // Complete, from where the log of the last bootstrap begins, or the first stream without one.
+  void AskWitness() {
+    const Witness witness = WitnessOf(server_, request_.feed());
+    if (witness == nullptr) return;
+    std::string begin;
+    for (const RecordedSegment& segment : recording_->segments()) {
+      for (const RecordedEvent& event : segment.events) {
+        const v1::Opened& opened = event.record.opened();
+        if (opened.rows_follow() || begin.empty()) begin = opened.start_cursor();
+      }
+    }
+    const std::string after = PositionOf(begin);
+    const std::string upto = PositionOf(recording_->resume_cursor());
+    if (after.empty() || upto.empty()) return;
+    const absl::StatusOr<Testimony> testimony = witness();
+    if (!testimony.ok()) {
+      fmt::print("{}: no witness: {}\n", recording_->name(), testimony.status().ToString());
+      return;
+    }
+    const absl::Status kept = CheckWitnessed(*recording_, *testimony, after, upto);
+    if (!kept.ok()) ADD_FAILURE() << recording_->name() << ": " << kept.message();
+  }
+
+  // Empty: the server does not say.
+  std::string PositionOf(const std::string& cursor) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kResumeWait * kDeadlineFactor);
+    v1::InspectCursorRequest request;
+    request.set_feed(request_.feed());
+    request.set_cursor(cursor);
+    v1::InspectCursorResponse response;
+    stub_->InspectCursor(&context, request, &response);
+    return response.position();
+  }
+
   // Resumable, at some of the cursors that were handed out, unless the server is gone.
   void CheckCursors() {
-    if (!recording_->checked() || ::testing::Test::HasFailure()) return;
-    if (!channel_->WaitForConnected(std::chrono::system_clock::now() + kServerWait)) return;
     bool gone = false;
     const absl::Status kept = CheckResumable(
         *recording_, [&](const std::string& cursor) { return FirstBehind(cursor, &gone); },
@@ -233,6 +272,7 @@ class LiveSubscriber {
   static constexpr std::chrono::seconds kResumeWait{20};
   static constexpr size_t kCursorsTried = 4;
 
+  const std::string server_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::ChangeFeed::Stub> stub_;
   const v1::SubscribeRequest request_;

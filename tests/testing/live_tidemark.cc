@@ -1,19 +1,60 @@
 #include "tests/testing/live_tidemark.h"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <fstream>
+#include <optional>
 #include <utility>
 
+#include "proto/position.h"
 #include "tests/testing/built_paths.h"
 #include "tests/testing/free_port.h"
+#include "tests/testing/guarantees.h"
+#include "tests/testing/pg_session.h"
+#include "tests/testing/source_witness.h"
+#include "tests/testing/sql_oracle.h"
 #include "tests/testing/wait_until.h"
 
 namespace tidemark::testing {
+namespace {
+
+// What the source holds for confirmed; nothing where it, or its slot, is not there.
+std::optional<uint64_t> Confirmed(const std::string& conninfo) {
+  auto session = PgSession::Connect(conninfo + " connect_timeout=2");
+  if (!session.ok()) return std::nullopt;
+  const auto found = (*session)->Query(
+      "select confirmed_flush_lsn from pg_replication_slots where slot_name = 'tidemark_main' "
+      "and confirmed_flush_lsn is not null");
+  if (!found.ok() || found->rows.empty()) return std::nullopt;
+  const auto lsn = ParseLsn(found->Value());
+  return lsn.ok() ? std::optional(*lsn) : std::nullopt;
+}
+
+// The LSN up to which the store of a server that is gone holds everything; nothing before there is
+// an initial snapshot: the source says where its slot began.
+absl::StatusOr<std::optional<uint64_t>> StoredCheckpoint(const std::filesystem::path& store,
+                                                         const std::filesystem::path& output_dir) {
+  ProcessOptions options;
+  options.argv = {
+      (BuildDir() / "store/logdump").string(), "feeds", store.string(), "--feed", "main", "--json"};
+  options.output_dir = output_dir;
+  options.name = "checkpoint";
+  const auto printed = RunCommand(std::move(options), std::chrono::seconds(60));
+  if (!printed.ok()) return printed.status();
+  const std::string name = "\"checkpoint\":\"";
+  const size_t at = printed->find(name);
+  if (at == std::string::npos) return std::nullopt;
+  const auto position = Position::FromText(printed->substr(at + name.size(), Position::kTextBytes));
+  if (!position.ok()) return position.status();
+  return position->engine_low();
+}
+
+}  // namespace
 
 LiveTidemark::LiveTidemark(const LivePostgres& postgres, LiveTidemarkOptions options)
-    : port_(FreePort()) {
+    : port_(FreePort()), conninfo_(postgres.conninfo(options.database)) {
   std::ofstream config(config_file());
   config << fmt::format("listen: 127.0.0.1:{}\nstore:\n  path: {}\n", port_, store_dir().string());
   for (const std::string& line : options.top_lines) config << line << "\n";
@@ -26,13 +67,26 @@ LiveTidemark::LiveTidemark(const LivePostgres& postgres, LiveTidemarkOptions opt
   for (const std::string& line : options.more_feeds) config << "  " << line << "\n";
 }
 
+LiveTidemark::~LiveTidemark() {
+  CallWitness(address(), "main", nullptr);
+  if (process_ != nullptr && process_->IsRunning() && !::testing::Test::HasFailure()) Kill9();
+}
+
 std::string LiveTidemark::address() const { return fmt::format("127.0.0.1:{}", port_); }
 
 std::string LiveTidemark::Diagnostics() const {
   return process_ == nullptr ? "tidemarkd was not started" : process_->Diagnostics();
 }
 
+void LiveTidemark::CallWitnesses() {
+  witnessed_ = true;
+  auto witness = CallSourceWitness(conninfo_);
+  if (witness.ok()) return CallWitness(address(), "main", *std::move(witness));
+  fmt::print("no witness: {}\n", witness.status().ToString());
+}
+
 absl::Status LiveTidemark::Launch(const std::vector<std::string>& arguments) {
+  if (!witnessed_) CallWitnesses();
   ProcessOptions options;
   options.argv = {(BuildDir() / "server/tidemarkd").string(), "--config", config_file().string()};
   options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
@@ -74,7 +128,16 @@ absl::StatusOr<int> LiveTidemark::Stop(std::chrono::milliseconds deadline) {
   return process_->WaitForExit(deadline);
 }
 
-void LiveTidemark::Kill9() { process_->Kill9(); }
+void LiveTidemark::Kill9() {
+  const std::optional<uint64_t> confirmed = Confirmed(conninfo_);
+  process_->Kill9();
+  if (!confirmed) return;
+  const auto stored = StoredCheckpoint(store_dir(), scratch_.path());
+  ASSERT_TRUE(stored.ok()) << stored.status();
+  if (!*stored) return;
+  const absl::Status kept = CheckDurable({{*confirmed, **stored}});
+  EXPECT_TRUE(kept.ok()) << kept.message();
+}
 
 absl::StatusOr<std::unique_ptr<Process>> LiveTidemark::Launch(
     const std::string& name, const std::vector<std::string>& arguments) const {

@@ -1,5 +1,7 @@
 // tidemarkd as users run it: a process of its own with a configuration file, one feed "main" from a
 // PostgreSQL of the test, a free port, a store in a scratch folder. And the command line beside it.
+// PostgreSQL is its witness (source_witness.h) from the first start on. A server that is killed,
+// by the test or because that is over, must hold what the source has for confirmed: CheckDurable.
 //
 // Thread rule: one thread at a time, but for address() and the paths, which are constant. The
 // process never outlives the test (process.h).
@@ -42,6 +44,9 @@ class LiveTidemark {
  public:
   // Not started yet. `postgres` is lent.
   explicit LiveTidemark(const LivePostgres& postgres, LiveTidemarkOptions options = {});
+  ~LiveTidemark();
+  LiveTidemark(const LiveTidemark&) = delete;
+  LiveTidemark& operator=(const LiveTidemark&) = delete;
 
   // Starts the process and waits until the feed streams. The store stays from start to start.
   absl::Status Start(std::chrono::milliseconds deadline = std::chrono::seconds(60));
@@ -75,8 +80,12 @@ class LiveTidemark {
   absl::Status VerifyStore() const;
 
  private:
+  void CallWitnesses();
+
   ScratchDir scratch_{"tidemark"};
   const uint16_t port_;
+  const std::string conninfo_;  // of the source
+  bool witnessed_ = false;
   std::unique_ptr<Process> process_;
   mutable int commands_ = 0;
 };

@@ -1,4 +1,4 @@
-// Reads the records of one stream into changes; used by recorded_stream.cc alone. Values in parts
+// Reads the records of one stream into changes. Values in parts
 // are put together, schemas are looked up, every breach of the rules is an error.
 // Thread rule: one thread at a time.
 #pragma once

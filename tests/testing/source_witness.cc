@@ -1,0 +1,78 @@
+#include "tests/testing/source_witness.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+namespace tidemark::testing {
+namespace {
+
+constexpr char kSlot[] = "witness";
+
+// A slot cannot be made while a transaction stays open; nobody waits for that.
+constexpr char kBounds[] = " options='-c statement_timeout=5s -c TimeZone=UTC'";
+
+// "oid schema.table"
+constexpr char kTablesSql[] =
+    "select c.oid || ' ' || n.nspname || '.' || c.relname from pg_class c "
+    "join pg_namespace n on n.oid = c.relnamespace "
+    "where c.relkind = 'r' and c.relpersistence = 'p' and not c.relispartition "
+    "and n.nspname <> 'information_schema' and n.nspname !~ '^pg_' ";
+
+constexpr char kPublished[] =
+    "and exists (select from pg_publication_tables p where p.schemaname = n.nspname "
+    "and p.tablename = c.relname and p.pubname like 'tidemark%')";
+
+struct Known {
+  std::string conninfo;
+  std::unique_ptr<SqlOracle> oracle;
+  std::set<std::string> tables;
+};
+
+absl::StatusOr<std::set<std::string>> Tables(PgSession& session, const std::string& sql) {
+  const auto rows = session.Query(sql);
+  if (!rows.ok()) return rows.status();
+  std::set<std::string> tables;
+  for (const auto& row : rows->rows) tables.insert(*row[0]);
+  return tables;
+}
+
+absl::StatusOr<Testimony> Ask(Known& known) {
+  auto session = PgSession::Connect(known.conninfo);
+  if (!session.ok()) return session.status();
+  const auto behind = (*session)->Query(fmt::format(
+      "select pg_current_wal_flush_lsn() - confirmed_flush_lsn > {} from pg_replication_slots "
+      "where slot_name = '{}'",
+      kWitnessedBytesMax, kSlot));
+  if (!behind.ok()) return behind.status();
+  if (behind->Value() != "f") return absl::ResourceExhaustedError("more WAL than is looked at");
+  const auto tables = Tables(**session, std::string(kTablesSql) + kPublished);
+  if (!tables.ok()) return tables.status();
+  auto transactions = known.oracle->Transactions();
+  if (!transactions.ok()) return transactions.status();
+  Testimony testimony;
+  testimony.transactions = *std::move(transactions);
+  for (const std::string& table : *tables) {
+    if (known.tables.count(table) > 0) testimony.tables.insert(table.substr(table.find(' ') + 1));
+  }
+  return testimony;
+}
+
+}  // namespace
+
+absl::StatusOr<Witness> CallSourceWitness(const std::string& conninfo) {
+  auto known = std::make_shared<Known>();
+  known->conninfo = conninfo + kBounds;
+  auto session = PgSession::Connect(known->conninfo);
+  if (!session.ok()) return session.status();
+  auto oracle = SqlOracle::Create(known->conninfo, kSlot);
+  if (!oracle.ok()) return oracle.status();
+  known->oracle = *std::move(oracle);
+  auto tables = Tables(**session, kTablesSql);
+  if (!tables.ok()) return tables.status();
+  known->tables = *std::move(tables);
+  return Witness([known] { return Ask(*known); });
+}
+
+}  // namespace tidemark::testing
