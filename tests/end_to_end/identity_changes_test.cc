@@ -32,7 +32,15 @@ class IdentityChangesTest : public ::testing::Test {
     ASSERT_TRUE(postgres.ok()) << postgres.status();
     postgres_ = *std::move(postgres);
     Exec(tables + "create table other (id int primary key, a int);");
+    // Whom a test may keep from reading a table.
+    Exec(
+        "create role reader login replication; grant all on database postgres to reader;"
+        "grant select on all tables in schema public to reader");
+    if (tables.find("create publication") == std::string::npos) {
+      Exec("create publication tidemark_main for all tables");
+    }
     LiveTidemarkOptions options;
+    options.user = "reader";
     options.postgres_lines = std::move(postgres_lines);
     // What the stream says by itself, before the catalog is looked at again.
     options.postgres_lines.push_back("catalog_period: 1h");
@@ -203,6 +211,8 @@ TEST_F(IdentityChangesTest, AChangedIdentityIsSaidAndEverythingElseGoesOn) {
   EXPECT_THAT(Status().table_problems(), IsEmpty());
   EXPECT_EQ(Bootstrap("t"), "");
 
+  // Nobody reads the table again while it cannot be read.
+  Exec("revoke select on t from reader");
   Exec("alter table t replica identity using index t_code_key");
   // Nothing says so before the table is written to.
   Exec("update t set id = 5 where code = 20");
@@ -217,7 +227,6 @@ TEST_F(IdentityChangesTest, AChangedIdentityIsSaidAndEverythingElseGoesOn) {
   EXPECT_EQ(status.table_problems(0).table(), "public.t");
   EXPECT_EQ(status.table_problems(0).reason(), reason::kIdentityChanged);
   EXPECT_THAT(status.table_problems(0).message(), HasSubstr("from (id) to (code)"));
-  EXPECT_FALSE(status.has_last_error());
   EXPECT_FALSE(Describe("t").rows_kept());
   EXPECT_THAT(Describe("t").notes(), ElementsAre(status.table_problems(0).message()));
   EXPECT_THAT(Bootstrap("t"), HasSubstr("public.t are gone"));
@@ -225,6 +234,7 @@ TEST_F(IdentityChangesTest, AChangedIdentityIsSaidAndEverythingElseGoesOn) {
 
   // It stays so over a restart, until the table is read again; the log goes on.
   tidemark_->Kill9();
+  Exec("grant select on t to reader");
   Exec("delete from t where code = 13");
   ASSERT_TRUE(tidemark_->Start().ok());
   ASSERT_TRUE(WaitUntil([&] { return Status().table_problems().empty(); }, seconds(60),
@@ -256,6 +266,7 @@ TEST_F(IdentityChangesTest, AKeyMadeWhileRunning) {
   Start(
       "create table t (a int not null, b text); alter table t replica identity full;"
       "insert into t values (1, 'x');");
+  Exec("revoke select on t from reader");
   Exec("alter table t add primary key (a)");
   Exec("insert into t values (2, 'y')");
   EXPECT_THAT(Changes(), ElementsAre("read a='1' b='x'", "insert a='2' b='y'"));

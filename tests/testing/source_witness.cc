@@ -13,16 +13,22 @@ constexpr char kSlot[] = "witness";
 // A slot cannot be made while a transaction stays open; nobody waits for that.
 constexpr char kBounds[] = " options='-c statement_timeout=5s -c TimeZone=UTC'";
 
-// "oid schema.table"
+// "oid:identity:primary key's oid schema.table". What another index identifies is told otherwise by
+// the oracle.
 constexpr char kTablesSql[] =
-    "select c.oid || ' ' || n.nspname || '.' || c.relname from pg_class c "
-    "join pg_namespace n on n.oid = c.relnamespace "
-    "where c.relkind = 'r' and c.relpersistence = 'p' and not c.relispartition "
+    "select concat_ws(':', c.oid, c.relreplident, i.indexrelid) || ' ' || n.nspname || '.' || "
+    "c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+    "left join pg_index i on i.indrelid = c.oid and i.indisprimary "
+    "where c.relreplident in ('d', 'f') and c.relkind = 'r' and c.relpersistence = 'p' and not "
+    "c.relispartition "
     "and n.nspname <> 'information_schema' and n.nspname !~ '^pg_' ";
 
 constexpr char kPublished[] =
     "and exists (select from pg_publication_tables p where p.schemaname = n.nspname "
-    "and p.tablename = c.relname and p.pubname like 'tidemark%')";
+    "and p.tablename = c.relname and p.pubname like 'tidemark%' and p.rowfilter is null "
+    "and cardinality(p.attnames) = (select count(*) from pg_attribute a where a.attrelid = c.oid "
+    "and a.attnum > 0 and not a.attisdropped)) and not exists (select from pg_attribute a "
+    "where a.attrelid = c.oid and a.attgenerated <> '' and not a.attisdropped)";
 
 struct Known {
   std::string conninfo;

@@ -16,6 +16,8 @@ std::map<std::pair<std::string, std::string>, Witness>& Witnesses() {
   return *witnesses;
 }
 
+constexpr uint32_t kFirstGeneration = 1;
+
 // Leaves those that the filter of a request lets through. False: the filter cannot be told by
 // tables alone.
 bool KeepAskedFor(const v1::Filter& filter, std::set<std::string>* tables) {
@@ -57,18 +59,18 @@ absl::Status CheckWitnessed(const RecordedStream& stream, Testimony testimony,
   if (!begin.ok()) return begin.status();
   const auto end = Position::FromText(upto);
   if (!end.ok()) return end.status();
-  if (stream.segments().empty() ||
+  if (begin->generation() != kFirstGeneration || stream.segments().empty() ||
       !KeepAskedFor(stream.segments().front().request.filter(), &testimony.tables)) {
     return absl::OkStatus();
   }
   auto seen = SeenTransactions(stream);
   if (!seen.ok()) return seen.status();
   // A break cuts off what was not seen before it.
-  uint64_t last = end->generation() == begin->generation() ? end->engine_low() : 0;
+  uint64_t last = end->generation() == kFirstGeneration ? end->engine_low() : 0;
   for (const RecordedTransaction& transaction : *seen) {
     const auto position = Position::FromText(transaction.position);
     if (!position.ok()) return position.status();
-    const bool first_generation = position->generation() == begin->generation();
+    const bool first_generation = position->generation() == kFirstGeneration;
     if (first_generation) last = std::max(last, position->engine_low());
     if (first_generation && position->ordinal() == 0) continue;
     for (const RecordedChange& change : transaction.changes) testimony.tables.erase(change.table);
