@@ -13,14 +13,18 @@
 namespace tidemark::testing {
 
 LiveTidemark::LiveTidemark(const LivePostgres& postgres, LiveTidemarkOptions options)
-    : port_(FreePort()) {
+    : port_(FreePort()), postgres_port_(postgres.port()) {
+  WriteConfig(options);
+}
+
+void LiveTidemark::WriteConfig(const LiveTidemarkOptions& options) const {
   std::ofstream config(config_file());
   config << fmt::format("listen: 127.0.0.1:{}\nstore:\n  path: {}\n", port_, store_dir().string());
   for (const std::string& line : options.top_lines) config << line << "\n";
   config << fmt::format(
       "feeds:\n  - name: main\n    postgres:\n      host: 127.0.0.1\n      port: {}\n"
       "      database: {}\n      user: {}\n",
-      postgres.port(), options.database, options.user);
+      postgres_port_, options.database, options.user);
   for (const std::string& line : options.postgres_lines) config << "      " << line << "\n";
   for (const std::string& line : options.feed_lines) config << "    " << line << "\n";
   for (const std::string& line : options.more_feeds) config << "  " << line << "\n";

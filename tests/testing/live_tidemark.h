@@ -43,6 +43,9 @@ class LiveTidemark {
   // Not started yet. `postgres` is lent.
   explicit LiveTidemark(const LivePostgres& postgres, LiveTidemarkOptions options = {});
 
+  // Writes the file anew, as the constructor does; a server that runs is not told.
+  void WriteConfig(const LiveTidemarkOptions& options) const;
+
   // Starts the process and waits until the feed streams. The store stays from start to start.
   absl::Status Start(std::chrono::milliseconds deadline = std::chrono::seconds(60));
   // The same without waiting for anything; `arguments` come behind --config.
@@ -77,6 +80,7 @@ class LiveTidemark {
  private:
   ScratchDir scratch_{"tidemark"};
   const uint16_t port_;
+  const uint16_t postgres_port_;
   std::unique_ptr<Process> process_;
   mutable int commands_ = 0;
 };
