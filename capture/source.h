@@ -18,6 +18,7 @@
 #include "capture/verification.h"
 #include "proto/encoded_transaction.h"
 #include "proto/position.h"
+#include "proto/table_name.h"
 #include "tidemark/v1/admin.pb.h"
 #include "tidemark/v1/change.pb.h"
 #include "tidemark/v1/feed.pb.h"
@@ -157,6 +158,10 @@ class Source {
   // Safe from any thread; returns at once. The order is taken by a later Read. FEATURE_UNSUPPORTED
   // where a source has no such thing, SOURCE_UNREACHABLE while it does not stream.
   virtual absl::Status OrderTable(TableOrder order);
+  // Safe from any thread; returns at once. The configuration names these tables from now on, as if
+  // the source had been made with it: taken by a later Read or Open. Orders for single tables
+  // stand.
+  virtual void UseTables(std::vector<TablePattern> /*tables*/) {}
   // As OrderTable. Compares known rows with the source, beside the stream and chunk by chunk, until
   // the order's sink wants no more. VERIFICATION_RUNNING while another one is.
   virtual absl::Status Verify(VerifyOrder order);

@@ -5,7 +5,6 @@
 #include "capture/postgres/checks.h"
 #include "capture/postgres/source.h"
 #include "proto/reason.h"
-#include "proto/table_name.h"
 
 namespace tidemark::capture {
 namespace {
@@ -30,18 +29,18 @@ absl::StatusOr<std::vector<TablePattern>> Patterns(const v1::FeedConfig& config,
   return patterns;
 }
 
-absl::StatusOr<std::vector<TablePattern>> CapturedTables(const v1::FeedConfig& config) {
+}  // namespace
+
+absl::StatusOr<std::vector<TablePattern>> ConfiguredTables(const v1::FeedConfig& config) {
   if (config.postgres().tables().empty()) {
     return Patterns(config, std::vector<std::string>{std::string(kDefaultTables)});
   }
   return Patterns(config, config.postgres().tables());
 }
 
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<Source>> MakeSource(const v1::FeedConfig& config) {
   if (!config.has_postgres()) return Invalid(config, "no engine is set; set postgres");
-  absl::StatusOr<std::vector<TablePattern>> tables = CapturedTables(config);
+  absl::StatusOr<std::vector<TablePattern>> tables = ConfiguredTables(config);
   if (!tables.ok()) return tables.status();
   absl::StatusOr<std::vector<TablePattern>> rows_off = Patterns(config, config.rows_off());
   if (!rows_off.ok()) return rows_off.status();
@@ -54,7 +53,7 @@ absl::StatusOr<std::unique_ptr<Source>> MakeSource(const v1::FeedConfig& config)
 
 std::vector<Finding> CheckSource(const v1::FeedConfig& config) {
   absl::StatusOr<std::vector<TablePattern>> tables =
-      config.has_postgres() ? CapturedTables(config)
+      config.has_postgres() ? ConfiguredTables(config)
                             : Invalid(config, "no engine is set; set postgres");
   if (!tables.ok()) {
     return {{Finding::Severity::kError, ReasonOf(tables.status()),

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "capture/source.h"
+#include "proto/table_name.h"
 #include "tidemark/v1/config.pb.h"
 
 namespace tidemark::capture {
@@ -22,6 +23,9 @@ struct Finding {
   // SQL (or a setting with a restart) that mends it; empty where there is nothing to do.
   std::string remedy;
 };
+
+// The tables that the configuration of a feed names; CONFIG_INVALID when one cannot be read.
+absl::StatusOr<std::vector<TablePattern>> ConfiguredTables(const v1::FeedConfig& config);
 
 // InvalidArgument (CONFIG_INVALID) when no or several engines are set. Does not connect.
 absl::StatusOr<std::unique_ptr<Source>> MakeSource(const v1::FeedConfig& config);

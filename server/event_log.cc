@@ -90,10 +90,13 @@ absl::StatusOr<std::unique_ptr<EventLog>> EventLog::Open(const v1::LogConfig& co
   logger->set_pattern(
       json ? R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l",%v})" : "%Y-%m-%dT%H:%M:%S.%fZ %l %v",
       spdlog::pattern_time_type::utc);
-  logger->set_level(LevelOf(config.level()));
   logger->flush_on(spdlog::level::trace);
-  return std::unique_ptr<EventLog>(new EventLog(std::move(logger), json));
+  std::unique_ptr<EventLog> log(new EventLog(std::move(logger), json));
+  log->SetLevel(config.level());
+  return log;
 }
+
+void EventLog::SetLevel(const std::string& level) { logger_->set_level(LevelOf(level)); }
 
 std::unique_ptr<EventLog> EventLog::Silent() {
   auto logger =

@@ -27,6 +27,9 @@ class EventLog {
   // Writes nothing, for tests.
   static std::unique_ptr<EventLog> Silent();
 
+  // As log.level; later events only.
+  void SetLevel(const std::string& level);
+
   void Debug(std::string_view event, const EventFields& fields);
   void Info(std::string_view event, const EventFields& fields);
   void Warning(std::string_view event, const EventFields& fields);

@@ -21,6 +21,16 @@ Feed::Feed(Parts parts)
       recovery_([this] { wake_.Wake(); }) {}
 Feed::~Feed() = default;
 
+store::RetentionBounds Feed::retention() const {
+  std::lock_guard lock(retention_mutex_);
+  return parts_.retention;
+}
+
+void Feed::SetRetention(const store::RetentionBounds& retention) {
+  std::lock_guard lock(retention_mutex_);
+  parts_.retention = retention;
+}
+
 std::string Feed::Cursor(const Position& boundary) const {
   return parts_.cursors->Encode(store().record().identity(), boundary);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,9 +47,11 @@ class Feed {
   Feed& operator=(const Feed&) = delete;
 
   const std::string& name() const { return parts_.config.name(); }
-  // With every default filled in. Holds secrets: never log it.
+  // As it was started, with every default filled in. Holds secrets: never log it.
   const v1::FeedConfig& config() const { return parts_.config; }
-  const store::RetentionBounds& retention() const { return parts_.retention; }
+  // As configured now.
+  store::RetentionBounds retention() const;
+  void SetRetention(const store::RetentionBounds& retention);
 
   store::FeedStore& store() const { return *parts_.store; }
   capture::Source& source() const { return *parts_.source; }
@@ -79,6 +82,7 @@ class Feed {
 
  private:
   Parts parts_;
+  mutable std::mutex retention_mutex_;
   CaptureState capture_;
   ReadWake wake_;
   BoundDesk bounds_;

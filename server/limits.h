@@ -130,6 +130,8 @@ inline constexpr size_t config_file_bytes_max = 1 * kMiB;
 inline constexpr size_t config_depth_max = 16;
 inline constexpr size_t config_nodes_max = 100'000;
 inline constexpr size_t config_errors_max = 100;
+// How long a stop waits for the file that is read again.
+inline constexpr int64_t config_read_end_max_ms = 500;
 inline constexpr size_t feeds_max = 256;
 inline constexpr size_t feed_name_bytes_max = 63;
 inline constexpr size_t secret_file_bytes_max = 64 * kKiB;

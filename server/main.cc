@@ -1,4 +1,4 @@
-// tidemarkd: reads the command line, starts the server, stops it on a signal. Exit codes are in
+// tidemarkd: reads the command line, starts the server, does what signals say. Exit codes are in
 // server/README.md.
 
 #include <pthread.h>
@@ -8,12 +8,14 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "proto/reason.h"
 #include "server/config.h"
+#include "server/config_reloader.h"
 #include "server/crash_at.h"
 #include "server/server.h"
 #include "server/source_check.h"
@@ -59,24 +61,29 @@ int Fail(const absl::Status& error) {
   return ExitCodeOf(error);
 }
 
-sigset_t StopSignals() {
+sigset_t SignalSet(std::initializer_list<int> members) {
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
+  for (const int signal : members) sigaddset(&signals, signal);
   return signals;
 }
+
+// Threads inherit it: called before the first one is made, only the main thread takes a signal.
+void Block(const sigset_t& signals) { pthread_sigmask(SIG_BLOCK, &signals, nullptr); }
 
 // Who ends a program for another (timeout, npm) signals it and its process group: signals within
 // this time are one request.
 constexpr std::chrono::seconds kSameRequest{1};
 
-// Until SIGTERM or SIGINT. A second request ends the process at once.
-void WaitForStopSignal() {
-  const sigset_t signals = StopSignals();
+// Until SIGTERM or SIGINT; SIGHUP has the configuration read again. A second request to stop ends
+// the process at once.
+void WaitForStopSignal(ConfigReloader* reloader) {
+  const sigset_t taken = SignalSet({SIGTERM, SIGINT, SIGHUP});
   int received = 0;
-  sigwait(&signals, &received);
-  std::thread([signals] {
+  for (sigwait(&taken, &received); received == SIGHUP; sigwait(&taken, &received)) {
+    reloader->Request();
+  }
+  std::thread([signals = SignalSet({SIGTERM, SIGINT})] {
     std::this_thread::sleep_for(kSameRequest);
     const timespec at_once{};
     while (sigtimedwait(&signals, nullptr, &at_once) > 0) continue;
@@ -86,38 +93,41 @@ void WaitForStopSignal() {
   }).detach();
 }
 
-int Serve(const v1::Config& config, const std::string& crash_at) {
+int Serve(const v1::Config& config, const CommandLine& command) {
   ServerOptions options;
-  if (!crash_at.empty()) {
-    auto observer = CrashAt(crash_at);
+  if (!command.crash_at.empty()) {
+    auto observer = CrashAt(command.crash_at);
     if (!observer.ok()) {
       Fail(observer.status());
       return kConfig;
     }
     options.observer = *std::move(observer);
   }
-  // Before the first thread is made: all of them inherit it, and only the main thread takes a
-  // signal.
-  const sigset_t signals = StopSignals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  Block(SignalSet({SIGTERM, SIGINT}));
   std::signal(SIGPIPE, SIG_IGN);
 
   auto server = Server::Start(config, std::move(options));
   if (!server.ok()) return Fail(server.status());
   std::printf("tidemarkd %s serves on %s\n", kServerVersion, (*server)->address().c_str());
   std::fflush(stdout);
-  WaitForStopSignal();
+  ConfigReloader reloader(command.config_file, **server);
+  WaitForStopSignal(&reloader);
+  const bool file_read = reloader.Stop();
   // A thread that cannot be joined cannot be left behind either. What is appended is in the store's
   // log.
   if (!(*server)->Stop(FromDuration(config.drain_timeout()))) std::_Exit(kSourceStuck);
+  if (!file_read) std::_Exit(kOk);
   return kOk;
 }
 
 int Run(const CommandLine& command) {
+  // From before the file is read: a change of it during the start is not missed, and the signal,
+  // which else would end the process, waits.
+  if (!command.check) Block(SignalSet({SIGHUP}));
   const auto config = LoadConfig(command.config_file);
   if (!config.ok()) return Fail(config.status());
   if (command.check) return CheckSources(*config) ? kOk : kCheckFoundErrors;
-  return Serve(*config, command.crash_at);
+  return Serve(*config, command);
 }
 
 }  // namespace
@@ -133,6 +143,11 @@ int main(int argc, char** argv) {
       "--check", command.check,
       "Checks the configuration and every source, prints what is missing and what mends it, "
       "changes nothing, and exits");
+  app.footer(
+      "SIGTERM and SIGINT drain and stop. SIGHUP reads the file again: other tables of a feed, "
+      "other "
+      "retention and another log level take effect at once, the rest is named in the event log and "
+      "does with a restart; a file with errors changes nothing.");
   // For tests of the process: see server/README.md.
   app.add_option("--crash-at", command.crash_at)->group("");
   app.set_version_flag("--version", std::string("tidemarkd ") + tidemark::kServerVersion);

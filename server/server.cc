@@ -5,8 +5,11 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server_builder.h>
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "capture/source_factory.h"
 #include "proto/reason.h"
 #include "server/limits.h"
@@ -153,6 +156,52 @@ void Server::StartLoops() {
     runners_.push_back(std::make_unique<FeedRunner>(*feed, *log_, std::move(observer)));
   }
   log_->Info("serving", {{"address", address_}, {"version", kServerVersion}});
+}
+
+void Server::Reload(const absl::StatusOr<v1::Config>& file) {
+  if (!file.ok()) {
+    log_->Error("configuration refused", {{"reason", ReasonOf(file.status())},
+                                          {"message", std::string(file.status().message())}});
+    return;
+  }
+  std::set<std::string> stopped;
+  for (const auto& feed : feeds_->feeds()) {
+    if (feed->capture().phase() == CapturePhase::kFailed) stopped.insert(feed->name());
+  }
+  ReloadPlan plan = PlanReload(config_, *file, stopped);
+  log_->SetLevel(plan.running.log().level());
+  LogReload(plan);
+  const v1::Config before = std::exchange(config_, std::move(plan.running));
+  for (int i = 0; i < config_.feeds_size(); ++i) {
+    const v1::FeedConfig& feed = config_.feeds(i);
+    feeds_->feeds()[i]->SetRetention(BoundsOf(feed.retention()));
+    const auto& tables = feed.postgres().tables();
+    if (!std::ranges::equal(before.feeds(i).postgres().tables(), tables)) {
+      UseTables(feed, *feeds_->feeds()[i]);
+    }
+  }
+}
+
+void Server::LogReload(const ReloadPlan& plan) {
+  constexpr char kEvent[] = "configuration read again";
+  const EventFields fields = {{"applied", absl::StrJoin(plan.applied, ", ")},
+                              {"with_restart", absl::StrJoin(plan.with_restart, ", ")}};
+  if (plan.with_restart.empty()) {
+    log_->Info(kEvent, fields);
+  } else {
+    log_->Warning(kEvent, fields);
+  }
+}
+
+void Server::UseTables(const v1::FeedConfig& config, const Feed& feed) {
+  auto tables = capture::ConfiguredTables(config);
+  // LoadConfig read them already.
+  if (!tables.ok()) return;
+  const auto orders = StandingOrders(*tables, feed.store().table_states());
+  log_->Info("tables of the feed", {{"feed", feed.name()},
+                                    {"tables", absl::StrJoin(config.postgres().tables(), ", ")},
+                                    {"orders_stand", absl::StrJoin(orders, ", ")}});
+  feed.source().UseTables(*std::move(tables));
 }
 
 bool Server::Stop(absl::Duration drain_timeout) {

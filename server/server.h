@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "capture/source.h"
 #include "server/admin_service.h"
+#include "server/config_reload.h"
 #include "server/delivery_pool.h"
 #include "server/event_log.h"
 #include "server/feed.h"
@@ -42,7 +43,8 @@ struct ServerOptions {
   rocksdb::Env* store_env = nullptr;
 };
 
-// Thread rule: Start, Stop and the destructor from one thread; the accessors from any.
+// Thread rule: Start, Stop and the destructor from one thread; Reload from one thread, and not
+// beside Stop; the accessors from any.
 class Server {
  public:
   // Takes a configuration that LoadConfig returned. On error nothing runs and no source was
@@ -52,6 +54,10 @@ class Server {
                                                        ServerOptions options = {});
   // Stops without a drain, if Stop was not called.
   ~Server();
+
+  // What LoadConfig says of the configuration file now. Takes over what can change while the server
+  // runs and names the rest in the event log; an error changes nothing.
+  void Reload(const absl::StatusOr<v1::Config>& file);
 
   // Every stream gets Closing with its cursor, new ones are refused, then all parts end, the store
   // last. False when a source did not let go of its thread in time: then the only way on is to end
@@ -71,8 +77,11 @@ class Server {
   absl::StatusOr<std::unique_ptr<Feed>> OpenFeed(const v1::FeedConfig& config);
   absl::Status Serve();
   void StartLoops();
+  void LogReload(const ReloadPlan& plan);
+  void UseTables(const v1::FeedConfig& config, const Feed& feed);
 
-  const v1::Config config_;
+  // What is in force.
+  v1::Config config_;
   const ServerOptions options_;
 
   // In the order in which they are made; destroyed from the last to the first.

@@ -29,9 +29,8 @@ PostgresSource::PostgresSource(const v1::FeedConfig& config, std::vector<TablePa
                                std::vector<TablePattern> rows_off,
                                std::vector<TablePattern> before_images)
     : config_(config),
-      tables_(std::move(tables)),
       rows_off_(std::move(rows_off)),
-      selection_(tables_),
+      selection_(std::move(tables)),
       before_images_(std::move(before_images)),
       slot_name_(SlotName(config)),
       publication_name_(PublicationName(config)),

@@ -62,6 +62,7 @@ class PostgresSource final : public Source {
   void UseKnownRows(KnownRows* known) override { known_rows_ = known; }
   void Remember(std::vector<v1::TableState> states) override;
   absl::Status OrderTable(TableOrder order) override;
+  void UseTables(std::vector<TablePattern> tables) override;
   absl::Status Verify(VerifyOrder order) override;
   void Interrupt() override { interruption_.Raise(); }
   void FillStatus(v1::FeedStatus* status) const override;
@@ -133,7 +134,6 @@ class PostgresSource final : public Source {
   v1::Checkpoint CheckpointAt(const Position& position, v1::SnapshotPhase phase) const;
 
   const v1::FeedConfig config_;
-  const std::vector<TablePattern> tables_;
   const std::vector<TablePattern> rows_off_;
   TableSelection selection_;
   const std::vector<TablePattern> before_images_;

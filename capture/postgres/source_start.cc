@@ -70,7 +70,8 @@ absl::Status PostgresSource::OpenFresh(const v1::Checkpoint& checkpoint) {
   // Whatever the slot's consistent point will be, it cannot lie before what is durable now.
   if (absl::Status status = CheckStopBehind(server_.flush_lsn); !status.ok()) return status;
   drop_slot_first_ = slot->has_value();
-  absl::Status wanted = CheckPublication(catalog_.get(), publication_name_, tables_, deadline);
+  absl::Status wanted =
+      CheckPublication(catalog_.get(), publication_name_, selection_.configured(), deadline);
   if (!wanted.ok()) return wanted;
   consistent_ = 0;
   snapshot_attempts_ = 0;
@@ -105,7 +106,7 @@ absl::Status PostgresSource::CreateObjects() {
     if (!prepared.ok()) return prepared;
   } else {
     absl::StatusOr<std::vector<SourceTable>> tables =
-        PreparePublication(*catalog, publication_name_, tables_, deadline);
+        PreparePublication(*catalog, publication_name_, selection_.configured(), deadline);
     if (!tables.ok()) return tables.status();
     snapshot_tables_ = *std::move(tables);
   }

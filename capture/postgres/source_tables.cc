@@ -10,7 +10,8 @@ namespace tidemark::capture::postgres {
 void PostgresSource::Remember(std::vector<v1::TableState> states) {
   std::lock_guard lock(session_mutex_);
   table_states_.clear();
-  selection_ = TableSelection(tables_);
+  selection_.ForgetChoices();
+  if (auto tables = desk_.TakeTables()) selection_.Configure(*std::move(tables));
   for (v1::TableState& state : states) {
     selection_.Choose(state.schema_name(), state.table_name(), state.choice());
     table_states_[{state.schema_name(), state.table_name()}] = std::move(state);
@@ -23,6 +24,11 @@ absl::Status PostgresSource::OrderTable(TableOrder order) {
   return put;
 }
 
+void PostgresSource::UseTables(std::vector<TablePattern> tables) {
+  desk_.PutTables(std::move(tables));
+  nudge_.Raise();
+}
+
 absl::Status PostgresSource::Verify(VerifyOrder order) {
   absl::Status put = desk_.PutVerify(std::move(order));
   if (put.ok()) nudge_.Raise();
@@ -31,7 +37,7 @@ absl::Status PostgresSource::Verify(VerifyOrder order) {
 
 absl::Status PostgresSource::LookBeforeSnapshot(Connection* catalog, absl::Time deadline) {
   absl::StatusOr<CatalogSighting> sighting =
-      LookAtTables(catalog, publication_name_, tables_, deadline);
+      LookAtTables(catalog, publication_name_, selection_.configured(), deadline);
   if (!sighting.ok()) return sighting.status();
   table_states_.clear();
   for (const SnapshotTable& read : snapshot_->tables()) {

@@ -41,6 +41,16 @@ std::deque<TableOrder> TableDesk::Take() {
   return std::exchange(orders_, {});
 }
 
+void TableDesk::PutTables(std::vector<TablePattern> tables) {
+  std::lock_guard lock(mutex_);
+  tables_ = std::move(tables);
+}
+
+std::optional<std::vector<TablePattern>> TableDesk::TakeTables() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(tables_, std::nullopt);
+}
+
 absl::Status TableDesk::PutVerify(VerifyOrder order) {
   std::lock_guard lock(mutex_);
   if (!streaming_) return NotStreaming();

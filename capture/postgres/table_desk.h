@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "capture/table_order.h"
 #include "capture/verification.h"
+#include "proto/table_name.h"
 #include "tidemark/v1/admin.pb.h"
 
 namespace tidemark::capture::postgres {
@@ -26,6 +27,10 @@ class TableDesk {
   // SOURCE_UNREACHABLE while nothing is streamed: an order is kept in memory until it is taken.
   absl::Status Put(TableOrder order);
   std::deque<TableOrder> Take();
+  // The tables that the configuration names from now on; kept until they are taken, streaming or
+  // not.
+  void PutTables(std::vector<TablePattern> tables);
+  std::optional<std::vector<TablePattern>> TakeTables();
   // As Put; VERIFICATION_RUNNING while the one before is wanted.
   absl::Status PutVerify(VerifyOrder order);
   std::optional<VerifyOrder> TakeVerify();
@@ -41,6 +46,7 @@ class TableDesk {
  private:
   mutable std::mutex mutex_;
   std::deque<TableOrder> orders_;
+  std::optional<std::vector<TablePattern>> tables_;
   std::vector<v1::TableStatus> statuses_;
   absl::Time seen_ = absl::InfinitePast();
   absl::Status look_failure_;

@@ -23,15 +23,18 @@ bool RowsTold(const v1::TableState& state) {
   return state.has_reading() && (!state.reading().fresh() || state.reading().rows_read() > 0);
 }
 
-v1::TableStatus StatusOf(const TableKeeper::Name& name, const v1::TableState& state,
+// It was named once, and nothing came of it.
+bool NeverCaptured(const v1::TableState& state) {
+  return !state.followed() && state.choice() == v1::TABLE_CHOICE_UNSPECIFIED &&
+         state.error_reason().empty();
+}
+
+v1::TableStatus StatusOf(const TableKeeper::Name& name, const v1::TableState& state, bool wanted,
                          uint64_t rows_estimated) {
   v1::TableStatus status;
   status.set_table(Text(name));
-  status.set_state(v1::TABLE_FOLLOW_STATE_FOLLOWED);
-  if (state.choice() == v1::TABLE_CHOICE_REMOVED) {
-    status.set_state(v1::TABLE_FOLLOW_STATE_REMOVED);
-  }
-  if ((!state.followed() || !state.has_postgres()) && state.choice() != v1::TABLE_CHOICE_REMOVED) {
+  status.set_state(wanted ? v1::TABLE_FOLLOW_STATE_FOLLOWED : v1::TABLE_FOLLOW_STATE_REMOVED);
+  if (wanted && (!state.followed() || !state.has_postgres())) {
     status.set_state(v1::TABLE_FOLLOW_STATE_READING);
     status.set_detail("it is new to the feed, and waits to be looked at");
   }
@@ -77,6 +80,8 @@ TableKeeper::TableKeeper(const Lent& lent, Target target, std::function<void()> 
       verifier_({lent.known, &comparison_, lent.selection, lent.states, &tables_}) {
   lent_.streaming->Observe(&window_, lent_.known);
   lent_.desk->SetStreaming(true);
+  // A start with another configuration: noted before the first change that is left out.
+  LeaveUnwanted();
 }
 
 TableKeeper::~TableKeeper() {
@@ -98,6 +103,7 @@ absl::Status TableKeeper::Step(const Position& head, absl::Time now, CaptureBatc
   // Not before it is durable what the tables are said to be.
   if (report_due_) Report();
   TakeOrders(now);
+  if (!lent_.streaming->in_transaction()) TakeTables(now);
   Collect(now);
   // What it announces may be gone again at the next look that is due.
   if (lent_.streaming->shapes().TakeNews()) {
@@ -120,9 +126,11 @@ void TableKeeper::Report() {
   report_due_ = false;
   std::vector<v1::TableStatus> statuses;
   for (const auto& [name, state] : *lent_.states) {
+    const bool wanted = lent_.selection->Wants(name.first, name.second);
+    if (!wanted && NeverCaptured(state)) continue;
     const auto table = tables_.find(name);
     statuses.push_back(
-        StatusOf(name, state, table == tables_.end() ? 0 : table->second.rows_estimated));
+        StatusOf(name, state, wanted, table == tables_.end() ? 0 : table->second.rows_estimated));
   }
   lent_.desk->SetStatuses(std::move(statuses), seen_);
 }
@@ -148,8 +156,45 @@ absl::Time TableKeeper::next_due() const {
 void TableKeeper::TakeOrders(absl::Time now) {
   for (const TableOrder& order : lent_.desk->Take()) {
     Order(order);
-    look_due_ = now;
+    LookAgain(now);
   }
+}
+
+void TableKeeper::LookAgain(absl::Time now) {
+  look_due_ = now;
+  look_outdated_ = look_.valid();
+}
+
+void TableKeeper::TakeTables(absl::Time now) {
+  std::optional<std::vector<TablePattern>> tables = lent_.desk->TakeTables();
+  if (!tables) return;
+  lent_.selection->Configure(*std::move(tables));
+  lent_.streaming->SelectionChanged();
+  LeaveUnwanted();
+  LookAgain(now);
+  report_due_ = true;
+}
+
+void TableKeeper::LeaveUnwanted() {
+  for (auto& [name, state] : *lent_.states) {
+    if (lent_.selection->Wants(name.first, name.second)) continue;
+    // One that is emptied was left already.
+    if (state.reading().only_empties()) continue;
+    if (!state.has_postgres() && !state.has_reading() && state.error_reason().empty()) continue;
+    not_before_.erase(name);
+    state.clear_error_reason();
+    state.clear_error_message();
+    Leave(&state);
+  }
+}
+
+void TableKeeper::Leave(v1::TableState* state) {
+  // Taken in again, it is not new.
+  if (RowsTold(*state)) state->set_followed(true);
+  state->clear_reading();
+  // Seen anew, as a table that nobody knew.
+  state->clear_postgres();
+  Touch({state->schema_name(), state->table_name()});
 }
 
 void TableKeeper::Order(const TableOrder& order) {
@@ -172,11 +217,7 @@ void TableKeeper::Order(const TableOrder& order) {
   state.set_choice(adds ? v1::TABLE_CHOICE_ADDED : v1::TABLE_CHOICE_REMOVED);
   lent_.selection->Choose(order.schema, order.table, state.choice());
   lent_.streaming->SelectionChanged();
-  // Taken in again, it is not new.
-  if (RowsTold(state)) state.set_followed(true);
-  state.clear_reading();
-  // Seen anew, as a table that nobody knew.
-  state.clear_postgres();
+  Leave(&state);
   if (!adds && order.truncate) {
     state.mutable_reading()->set_cause("it was removed");
     state.mutable_reading()->set_empties(true);
@@ -188,16 +229,7 @@ void TableKeeper::Order(const TableOrder& order) {
 // ---- What the side session brought.
 
 void TableKeeper::Collect(absl::Time now) {
-  if (IsReady(look_)) {
-    absl::StatusOr<CatalogSighting> sighting = look_.get();
-    look_due_ = now + (sighting.ok() ? lent_.look_period : kTableRetryPeriod);
-    lent_.desk->SetLookFailure(sighting.status(), now);
-    if (sighting.ok()) {
-      ApplySighting(*sighting, now);
-      seen_ = look_began_;
-      report_due_ = true;
-    }
-  }
+  if (IsReady(look_)) CollectLook(now);
   if (IsReady(publish_)) {
     absl::StatusOr<bool> published = publish_.get();
     const Name name = NameOf(to_publish_.front());
@@ -220,6 +252,17 @@ void TableKeeper::Collect(absl::Time now) {
   } else {
     ChunkFailed(chunk.status(), now);
   }
+}
+
+void TableKeeper::CollectLook(absl::Time now) {
+  absl::StatusOr<CatalogSighting> sighting = look_.get();
+  if (std::exchange(look_outdated_, false)) return;
+  look_due_ = now + (sighting.ok() ? lent_.look_period : kTableRetryPeriod);
+  lent_.desk->SetLookFailure(sighting.status(), now);
+  if (!sighting.ok()) return;
+  ApplySighting(*sighting, now);
+  seen_ = look_began_;
+  report_due_ = true;
 }
 
 void TableKeeper::ChunkFailed(const absl::Status& status, absl::Time now) {
@@ -263,8 +306,7 @@ void TableKeeper::Fail(v1::TableState* state, std::string_view reason, const std
 
 void TableKeeper::ApplySighting(const CatalogSighting& sighting, absl::Time now) {
   // The first look at a feed whose snapshot was taken before tables had states.
-  const bool baseline = std::none_of(lent_.states->begin(), lent_.states->end(),
-                                     [](const auto& entry) { return entry.second.has_postgres(); });
+  const bool baseline = lent_.states->empty();
   looked_ = true;
   tables_.clear();
   to_publish_.clear();
@@ -276,20 +318,35 @@ void TableKeeper::ApplySighting(const CatalogSighting& sighting, absl::Time now)
     tables_[name] = seen.table;
     if (!empties) ApplyTable(seen, sighting, baseline);
   }
+  FailMissing();
+  std::erase_if(to_publish_, [&](const SourceTable& table) {
+    const auto wait = not_before_.find(NameOf(table));
+    return wait != not_before_.end() && wait->second > now;
+  });
+}
+
+void TableKeeper::FailMissing() {
+  // What is named in full and fits nothing was misspelt, or is to be created.
+  for (const TablePattern& pattern : lent_.selection->configured()) {
+    if (pattern.exact()) StateOf({pattern.schema(), pattern.table()});
+  }
   for (auto& [name, state] : *lent_.states) {
     if (tables_.count(name) > 0) continue;
     if (state.reading().only_empties()) state.clear_reading(), Touch(name);
     if (!lent_.selection->Wants(name.first, name.second)) continue;
+    if (!state.followed()) {
+      Fail(&state, reason::kSourceTableMissing,
+           fmt::format("the database has no table {}; create it, or take it out of the feed's "
+                       "tables (letters count: a name with capitals is put in double quotes)",
+                       Text(name)));
+      continue;
+    }
     Fail(&state, reason::kSourceTableMissing,
          fmt::format("the database has no table {} any more: it was dropped or renamed. What is "
                      "stored of it is what it held before. Create it again, or remove it from the "
                      "feed",
                      Text(name)));
   }
-  std::erase_if(to_publish_, [&](const SourceTable& table) {
-    const auto wait = not_before_.find(NameOf(table));
-    return wait != not_before_.end() && wait->second > now;
-  });
 }
 
 void TableKeeper::ApplyTable(const TableSighting& seen, const CatalogSighting& sighting,

@@ -89,8 +89,17 @@ class TableKeeper {
  private:
   void TakeOrders(absl::Time now);
   void Order(const TableOrder& order);
+  // What the configuration names now. Between two transactions, so that each is captured by one
+  // list.
+  void TakeTables(absl::Time now);
+  // Tables that neither the configuration nor an order names any more.
+  void LeaveUnwanted();
+  void Leave(v1::TableState* state);
+  void LookAgain(absl::Time now);
   void Collect(absl::Time now);
+  void CollectLook(absl::Time now);
   void ApplySighting(const CatalogSighting& sighting, absl::Time now);
+  void FailMissing();
   void ApplyTable(const TableSighting& seen, const CatalogSighting& sighting, bool baseline);
   // `cause`: why it is to be read once it is published.
   void NotPublished(const TableSighting& seen, const CatalogSighting& sighting,
@@ -143,6 +152,7 @@ class TableKeeper {
 
   // At most one of them is under way.
   std::future<absl::StatusOr<CatalogSighting>> look_;
+  bool look_outdated_ = false;  // other tables were wanted when it began
   std::future<absl::StatusOr<bool>> publish_;
   std::future<absl::StatusOr<TableChunk>> chunk_;
   Name chunk_of_;

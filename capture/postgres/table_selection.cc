@@ -7,6 +7,11 @@ namespace tidemark::capture::postgres {
 TableSelection::TableSelection(std::vector<TablePattern> configured)
     : configured_(std::move(configured)) {}
 
+void TableSelection::ForgetChoices() {
+  added_.clear();
+  removed_.clear();
+}
+
 void TableSelection::Choose(const std::string& schema, const std::string& table,
                             v1::TableChoice choice) {
   const Name name(schema, table);

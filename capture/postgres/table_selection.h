@@ -17,6 +17,10 @@ class TableSelection {
  public:
   explicit TableSelection(std::vector<TablePattern> configured);
 
+  // The configuration names other tables; what was chosen stands.
+  void Configure(std::vector<TablePattern> configured) { configured_ = std::move(configured); }
+  const std::vector<TablePattern>& configured() const { return configured_; }
+  void ForgetChoices();
   void Choose(const std::string& schema, const std::string& table, v1::TableChoice choice);
   bool Wants(std::string_view schema, std::string_view table) const;
   // Every wanted table fits one of these; a removed one may fit as well.

@@ -11,6 +11,7 @@
 #include "tests/testing/live_postgres.h"
 #include "tests/testing/process.h"
 #include "tests/testing/scratch_dir.h"
+#include "tests/testing/wait_until.h"
 
 namespace tidemark::testing {
 namespace {
@@ -106,8 +107,20 @@ TEST_F(QuickstartTest, EveryCommandOfTheReadmeAndTheRunbookRuns) {
   EXPECT_TRUE((*consumer)->WaitForLine(" orders$", seconds(30)).ok()) << (*consumer)->Diagnostics();
   (*consumer)->Kill9();
 
-  // The check and the offline tool.
+  // The signal, the check and the offline tool.
   const std::string quickstart = (scratch_ / "quickstart").string();
+  for (std::string command : Commands(runbook_, "kill")) {
+    const size_t at = command.find("PID");
+    ASSERT_NE(at, std::string::npos) << command;
+    command.replace(at, 3, "$(cat " + quickstart + "/tidemarkd.pid)");
+    EXPECT_TRUE(Run("signal", command, seconds(30)).ok()) << command;
+  }
+  EXPECT_TRUE(WaitUntil(
+      [&] {
+        return FileText(quickstart + "/tidemarkd.err")
+                   .find("configuration read again applied=\"\"") != std::string::npos;
+      },
+      seconds(30), [&] { return FileText(quickstart + "/tidemarkd.err"); }));
   EXPECT_TRUE(
       Run("check", "tidemarkd --config " + quickstart + "/tidemark.yaml --check", seconds(30))
           .ok());

@@ -53,6 +53,17 @@ TEST(EventLog, LinesCarryTimeAndLevel) {
                    "\\{\\} happened\",\"feed\":\"%v\"\\}\n"));
 }
 
+TEST(EventLog, TheLevelHoldsForLaterEvents) {
+  const std::string text = Written("text", "warn", [](EventLog& log) {
+    log.Info("one", {});
+    log.SetLevel("info");
+    log.Info("two", {});
+    log.SetLevel("error");
+    log.Warning("three", {});
+  });
+  EXPECT_THAT(text, AllOf(HasSubstr("two"), Not(HasSubstr("one")), Not(HasSubstr("three"))));
+}
+
 TEST(EventLog, LowerLevelsAreLeftOut) {
   const std::string text = Written("text", "warn", [](EventLog& log) {
     log.Debug("one", {});

@@ -113,6 +113,17 @@ capture::VerifyOrder ScriptedSource::verify() const {
   return verify_;
 }
 
+std::vector<std::string> ScriptedSource::tables() const {
+  std::lock_guard lock(mutex_);
+  return tables_;
+}
+
+void ScriptedSource::UseTables(std::vector<TablePattern> tables) {
+  std::lock_guard lock(mutex_);
+  tables_.clear();
+  for (const TablePattern& table : tables) tables_.push_back(table.Text());
+}
+
 absl::Status ScriptedSource::Verify(capture::VerifyOrder order) {
   std::lock_guard lock(mutex_);
   if (!verify_status_.ok()) return verify_status_;

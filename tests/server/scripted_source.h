@@ -37,6 +37,9 @@ class ScriptedSource final : public capture::Source {
   void SetVerify(absl::Status status);
   capture::VerifyOrder verify() const;
 
+  // The last that UseTables was called with, as text.
+  std::vector<std::string> tables() const;
+
   // What happened, in order: "open POSITION" ("open POSITION heals REASON" with a break that is to
   // be healed), "confirm POSITION", "close"; positions as their engine's number.
   std::vector<std::string> events() const;
@@ -50,6 +53,7 @@ class ScriptedSource final : public capture::Source {
   std::optional<capture::LogEnd> SampleEnd() override;
   void Prove(const std::optional<Position>& upto) override;
   absl::Status Verify(capture::VerifyOrder order) override;
+  void UseTables(std::vector<TablePattern> tables) override;
   absl::Status CheckBounded(const v1::Checkpoint& checkpoint) const override;
   void Interrupt() override;
   void FillStatus(v1::FeedStatus* status) const override;
@@ -72,6 +76,7 @@ class ScriptedSource final : public capture::Source {
   absl::Status bounded_;
   absl::Status verify_status_;
   capture::VerifyOrder verify_;
+  std::vector<std::string> tables_;
   v1::SourceState state_ = v1::SOURCE_STATE_CONNECTING;
 };
 

@@ -45,7 +45,8 @@ absl::StatusOr<std::optional<uint64_t>> StoredCheckpoint(const std::filesystem::
   if (!printed.ok()) return printed.status();
   const std::string name = "\"checkpoint\":\"";
   const size_t at = printed->find(name);
-  if (at == std::string::npos) return std::nullopt;
+  if (at == std::string::npos) return absl::NotFoundError("no checkpoint: " + *printed);
+  if (printed->find("\"SNAPSHOT_PHASE_WHOLE\"") == std::string::npos) return std::nullopt;
   const auto position = Position::FromText(printed->substr(at + name.size(), Position::kTextBytes));
   if (!position.ok()) return position.status();
   return position->engine_low();
@@ -54,14 +55,20 @@ absl::StatusOr<std::optional<uint64_t>> StoredCheckpoint(const std::filesystem::
 }  // namespace
 
 LiveTidemark::LiveTidemark(const LivePostgres& postgres, LiveTidemarkOptions options)
-    : port_(FreePort()), conninfo_(postgres.conninfo(options.database)) {
+    : port_(FreePort()),
+      postgres_port_(postgres.port()),
+      conninfo_(postgres.conninfo(options.database)) {
+  WriteConfig(options);
+}
+
+void LiveTidemark::WriteConfig(const LiveTidemarkOptions& options) const {
   std::ofstream config(config_file());
   config << fmt::format("listen: 127.0.0.1:{}\nstore:\n  path: {}\n", port_, store_dir().string());
   for (const std::string& line : options.top_lines) config << line << "\n";
   config << fmt::format(
       "feeds:\n  - name: main\n    postgres:\n      host: 127.0.0.1\n      port: {}\n"
       "      database: {}\n      user: {}\n",
-      postgres.port(), options.database, options.user);
+      postgres_port_, options.database, options.user);
   for (const std::string& line : options.postgres_lines) config << "      " << line << "\n";
   for (const std::string& line : options.feed_lines) config << "    " << line << "\n";
   for (const std::string& line : options.more_feeds) config << "  " << line << "\n";

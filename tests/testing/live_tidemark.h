@@ -48,6 +48,9 @@ class LiveTidemark {
   LiveTidemark(const LiveTidemark&) = delete;
   LiveTidemark& operator=(const LiveTidemark&) = delete;
 
+  // Writes the file anew, as the constructor does; a server that runs is not told.
+  void WriteConfig(const LiveTidemarkOptions& options) const;
+
   // Starts the process and waits until the feed streams. The store stays from start to start.
   absl::Status Start(std::chrono::milliseconds deadline = std::chrono::seconds(60));
   // The same without waiting for anything; `arguments` come behind --config.
@@ -84,6 +87,7 @@ class LiveTidemark {
 
   ScratchDir scratch_{"tidemark"};
   const uint16_t port_;
+  const uint16_t postgres_port_;
   const std::string conninfo_;  // of the source
   bool witnessed_ = false;
   std::unique_ptr<Process> process_;

@@ -94,9 +94,15 @@ std::string Escaped(const std::string& text, bool quote) {
   return escaped + "\"";
 }
 
+// Inside another value PostgreSQL prints a bool as t or f.
+std::string InnerText(const v1::Value& value) {
+  if (value.kind_case() == v1::Value::kBoolean) return value.boolean() ? "t" : "f";
+  return ValueText(value);
+}
+
 std::string ItemText(const v1::Value& item) {
   if (item.kind_case() == v1::Value::kNull) return "NULL";
-  const std::string text = ValueText(item);
+  const std::string text = InnerText(item);
   if (item.has_list()) return text;
   const bool quote = text.empty() || text == "NULL" || text == "null" ||
                      text.find_first_of("{}\", \\\t\n") != std::string::npos;
@@ -127,7 +133,7 @@ std::string CompositeText(const v1::CompositeValue& composite) {
     if (i > 0) text += ",";
     const v1::Value& field = composite.fields(i);
     if (field.kind_case() == v1::Value::kNull) continue;
-    const std::string value = ValueText(field);
+    const std::string value = InnerText(field);
     text += Escaped(value, value.empty() || value.find_first_of("()\", \\") != std::string::npos);
   }
   return text + ")";

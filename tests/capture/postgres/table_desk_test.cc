@@ -44,5 +44,19 @@ TEST(TableDeskTest, ALookThatFailsIsShownUntilAGoodOne) {
   EXPECT_FALSE(StatusOf(desk).has_last_error()) << "nothing is looked at";
 }
 
+TEST(TableDeskTest, TablesWaitUntilTheyAreTaken) {
+  TableDesk desk;
+  EXPECT_FALSE(desk.TakeTables());
+  desk.PutTables({*TablePattern::Parse("public.a")});
+  desk.PutTables({*TablePattern::Parse("public.b")});
+  desk.SetStreaming(true);
+  desk.SetStreaming(false);
+  const auto tables = desk.TakeTables();
+  ASSERT_TRUE(tables);
+  ASSERT_EQ(tables->size(), 1u);
+  EXPECT_EQ(tables->front().Text(), "public.b") << "the newest list holds";
+  EXPECT_FALSE(desk.TakeTables());
+}
+
 }  // namespace
 }  // namespace tidemark::capture::postgres
