@@ -21,6 +21,7 @@ namespace tidemark::capture::postgres {
 struct SnapshotTable {
   SourceTable table;
   Relation relation;
+  std::string row_filter;  // of the publication
   // Its rows go to the current rows; otherwise into the log, as one made transaction.
   bool rows_kept = true;
   uint64_t rows_done = 0;
@@ -33,8 +34,9 @@ struct SnapshotTable {
 class SnapshotReader {
  public:
   // Imports the snapshot in a session of its own, holds every table against changes of its
-  // definition, and only then reads how they look. ABORTED when one of them was rewritten after the
-  // snapshot was taken: such a table reads as empty, and everything must be done again.
+  // definition, and only then reads how they look. ABORTED when one of them cannot be held, or was
+  // rewritten after the snapshot was taken: such a table reads as empty, and everything must be
+  // done again. Whoever has one locked has ended when the next snapshot is there.
   static absl::StatusOr<std::unique_ptr<SnapshotReader>> Begin(
       const Target& target, const std::string& snapshot, std::vector<SourceTable> tables,
       Connection* catalog, Interruption* interruption, absl::Time deadline);
@@ -56,7 +58,7 @@ class SnapshotReader {
  private:
   SnapshotReader(std::unique_ptr<Connection> session, std::vector<SourceTable> tables);
 
-  absl::Status HoldTables(absl::Time deadline);
+  absl::Status HoldTables(Connection* catalog, absl::Time deadline);
   absl::Status CheckNotRewritten(Connection* catalog, absl::Time deadline);
   absl::Status DescribeTables(Connection* catalog, absl::Time deadline);
   absl::Status StartTable(std::vector<SourceEvent>* events);

@@ -153,7 +153,8 @@ absl::Status PostgresSource::BeginSnapshot(const CreatedSlot& slot) {
       target_, slot.snapshot, snapshot_tables_, *catalog, &interruption_, deadline);
   if (absl::IsAborted(reader.status()) && ++snapshot_attempts_ < kSnapshotAttemptsMax) {
     drop_slot_first_ = true;
-    Enter(Phase::kConfirmed, "a table was rewritten while the snapshot began: beginning again");
+    Enter(Phase::kConfirmed,
+          fmt::format("{}: beginning the snapshot again", std::string(reader.status().message())));
     return absl::OkStatus();
   }
   if (absl::IsAborted(reader.status())) {

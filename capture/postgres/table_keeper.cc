@@ -58,14 +58,22 @@ v1::TableStatus StatusOf(const TableKeeper::Name& name, const v1::TableState& st
   return status;
 }
 
-absl::StatusOr<bool> Publish(Connection* sql, const std::string& publication,
-                             const SourceTable& table) {
-  absl::StatusOr<ResultRows> done = sql->Query(
-      fmt::format("ALTER PUBLICATION {} ADD TABLE {}", QuoteIdentifier(publication),
-                  QuoteTable(table.schema, table.table)),
-      fmt::format("adding {} to the publication", table.Text()), absl::Now() + kChunkTimeout);
-  if (!done.ok()) return done.status();
-  return true;
+// Empty, or what it waits for.
+absl::StatusOr<std::string> Publish(Connection* sql, const std::string& publication,
+                                    const SourceTable& table) {
+  const absl::Time deadline = absl::Now() + kChunkTimeout;
+  const std::string doing = fmt::format("adding {} to the publication", table.Text());
+  absl::Status done = sql->Query(BeginWaitingSql(kLockWaitLong) +
+                                     fmt::format("ALTER PUBLICATION {} ADD TABLE {}; COMMIT",
+                                                 QuoteIdentifier(publication),
+                                                 QuoteTable(table.schema, table.table)),
+                                 doing, deadline)
+                          .status();
+  if (done.ok()) return std::string();
+  if (!IsLockTimeout(done)) return done;
+  done = sql->Query("ROLLBACK", doing, deadline).status();
+  if (!done.ok()) return done;
+  return WhoLocks(sql, std::span(&table.oid, 1), LockUse::kPublish, deadline);
 }
 
 }  // namespace
@@ -199,11 +207,14 @@ void TableKeeper::Collect(absl::Time now) {
     }
   }
   if (IsReady(publish_)) {
-    absl::StatusOr<bool> published = publish_.get();
+    absl::StatusOr<std::string> published = publish_.get();
     const Name name = NameOf(to_publish_.front());
     to_publish_.erase(to_publish_.begin());
     look_due_ = now;
-    if (!published.ok()) {
+    if (published.ok() && !published->empty()) {
+      WaitFor(name, *published);
+      not_before_[name] = now + kPublishRetryPeriod;
+    } else if (!published.ok()) {
       Fail(&StateOf(name), reason::kPublicationMissing,
            fmt::format("table {} is not published, and adding it failed: {}; run ALTER PUBLICATION "
                        "{} ADD TABLE {}",
@@ -243,7 +254,7 @@ void TableKeeper::ChunkFailed(const absl::Status& status, absl::Time now) {
     not_before_[chunk_of_] = now + kTableRetryPeriod;
     // It may have been removed meanwhile.
     if (state.has_reading()) {
-      WaitFor(fmt::format("trying again: {}", std::string(status.message())));
+      WaitFor(chunk_of_, fmt::format("trying again: {}", std::string(status.message())));
     }
   } else {
     Fail(&state, ReasonOf(status), std::string(status.message()));
@@ -405,9 +416,10 @@ void TableKeeper::BeginReading(v1::TableState* state, const Movement& movement, 
 void TableKeeper::Start(bool quiet, absl::Time now) {
   if (look_.valid() || publish_.valid() || chunk_.valid() || read_) return;
   if (!to_publish_.empty()) {
-    publish_ =
-        session_->Run<bool>([publication = lent_.publication, table = to_publish_.front()](
-                                Connection* sql) { return Publish(sql, publication, table); });
+    publish_ = session_->Run<std::string>(
+        [publication = lent_.publication, table = to_publish_.front()](Connection* sql) {
+          return Publish(sql, publication, table);
+        });
     return;
   }
   if (look_due_ <= now) {

@@ -32,6 +32,7 @@
 #include "capture/postgres/streaming.h"
 #include "capture/postgres/table_chunk.h"
 #include "capture/postgres/table_desk.h"
+#include "capture/postgres/table_lock.h"
 #include "capture/postgres/table_selection.h"
 #include "capture/postgres/table_sighting.h"
 #include "capture/postgres/table_verifier.h"
@@ -48,6 +49,8 @@ inline constexpr absl::Duration kCatalogPeriodDefault = absl::Seconds(5);
 inline constexpr absl::Duration kLookGapMin = absl::Milliseconds(200);
 // A table with an error that needs a person is tried again, in case somebody saw to it.
 inline constexpr absl::Duration kTableErrorRetryPeriod = absl::Seconds(30);
+// A table that could not be published because of a lock; each try keeps the others waiting.
+inline constexpr absl::Duration kPublishRetryPeriod = absl::Seconds(5);
 inline constexpr absl::Duration kChunkTimeout = absl::Seconds(60);
 // A chunk that waits longer for its fence shows a stream that is behind.
 inline constexpr absl::Duration kFenceWaitLong = absl::Milliseconds(100);
@@ -115,7 +118,7 @@ class TableKeeper {
   bool ChunkHolds(absl::Time now);
   bool ReadingHolds(absl::Time now);
   void SizeChunks(absl::Duration took);
-  void WaitFor(const std::string& what);
+  void WaitFor(const Name& name, const std::string& what);
   absl::Status AddReadRows(v1::TableState* state);
   void AddRow(bool fresh, const ComparedRow& row);
   absl::Status AddRemovals(v1::TableState* state);
@@ -143,7 +146,7 @@ class TableKeeper {
 
   // At most one of them is under way.
   std::future<absl::StatusOr<CatalogSighting>> look_;
-  std::future<absl::StatusOr<bool>> publish_;
+  std::future<absl::StatusOr<std::string>> publish_;  // what it waits for; empty: it is done
   std::future<absl::StatusOr<TableChunk>> chunk_;
   Name chunk_of_;
   bool chunk_verifies_ = false;

@@ -131,28 +131,24 @@ void TableKeeper::SizeChunks(absl::Duration took) {
 }
 
 bool TableKeeper::ReadingHolds(absl::Time now) {
-  if (read_->held_up_by > 0) {
-    // What was written before the table was published is never sent.
+  if (!read_->waits_for.empty()) {
     not_before_[chunk_of_] = now + kTableRetryPeriod;
-    WaitFor(
-        fmt::format("waiting for transaction {} to end, which may have written to the table before "
-                    "it was published",
-                    read_->held_up_by));
+    WaitFor(chunk_of_, read_->waits_for);
     return false;
   }
   if (!ChunkHolds(now)) {
     not_before_[chunk_of_] = now + kChunkRetryPeriod;
     return false;
   }
-  WaitFor("");
+  WaitFor(chunk_of_, "");
   return true;
 }
 
-void TableKeeper::WaitFor(const std::string& what) {
-  v1::TableState& state = StateOf(chunk_of_);
+void TableKeeper::WaitFor(const Name& name, const std::string& what) {
+  v1::TableState& state = StateOf(name);
   if (state.reading().waits_for() == what) return;
   state.mutable_reading()->set_waits_for(what);
-  Touch(chunk_of_);
+  Touch(name);
 }
 
 absl::Status TableKeeper::Emit(const Position& head, absl::Time now, CaptureBatch* batch,
@@ -197,7 +193,9 @@ absl::Status TableKeeper::Emit(const Position& head, absl::Time now, CaptureBatc
 
 absl::Status TableKeeper::Verify(const Position& head, absl::Time now) {
   absl::Status status;
-  if (ChunkHolds(now)) {
+  if (!read_->waits_for.empty()) {
+    verifier_.Waits(read_->waits_for, now);
+  } else if (ChunkHolds(now)) {
     const Position proved = Position::Of(head.generation(), lent_.streaming->proved());
     status = verifier_.Compare(*read_, std::max(head, proved), now);
   } else {
