@@ -290,6 +290,8 @@ void TableKeeper::ApplySighting(const CatalogSighting& sighting, absl::Time now)
   for (auto& [name, state] : *lent_.states) {
     if (tables_.count(name) > 0) continue;
     if (state.reading().only_empties()) state.clear_reading(), Touch(name);
+    // Whatever is done to it is not seen until it is back.
+    if (state.postgres().published()) state.mutable_postgres()->set_published(false), Touch(name);
     if (!lent_.selection->Wants(name.first, name.second)) continue;
     Fail(&state, reason::kSourceTableMissing,
          fmt::format("the database has no table {} any more: it was dropped or renamed. What is "

@@ -109,6 +109,13 @@ std::string MovedParts(const v1::PostgresTableFacts& before, const v1::PostgresT
   return "a partition was detached and attached again";
 }
 
+// Other rows of the catalog make the publication send it: it may have been without for a moment. They
+// are not known of a table that was looked at before they were noted.
+bool PublishedAnew(const v1::PostgresTableFacts& before, const v1::PostgresTableFacts& now) {
+  if (!before.published()) return true;
+  return !before.published_by().empty() && before.published_by() != now.published_by();
+}
+
 }  // namespace
 
 // The same text may be another value of another type, and nothing is rewritten where the bytes on
@@ -134,19 +141,21 @@ void AddPastColumns(const v1::PostgresTableFacts& before, v1::PostgresTableFacts
 
 Movement MovementBetween(const v1::PostgresTableFacts& before, const v1::PostgresTableFacts& now) {
   using Kind = Movement::Kind;
+  const bool published_anew = PublishedAnew(before, now);
   if (!SameKey(before, now)) {
-    return {Kind::kReload, "its rows are told apart by other columns", !before.published()};
+    return {Kind::kReload, "its rows are told apart by other columns", published_anew};
+  }
+  if (before.oid() != now.oid()) {
+    return {Kind::kRead, "it was replaced by another table", published_anew};
   }
   if (!before.published()) return {Kind::kRead, "it was added to the publication", true};
   if (!Same(before.published_columns(), now.published_columns())) {
     return {Kind::kRead, "the publication sends other columns of it", true};
   }
-  // Unknown of a table that was looked at before this was noted.
-  if (!before.published_by().empty() && before.published_by() != now.published_by()) {
+  if (published_anew) {
     return {Kind::kRead, "the publication was changed, and may not have sent all of it meanwhile",
             true};
   }
-  if (before.oid() != now.oid()) return {Kind::kRead, "it was replaced by another table"};
   const bool rewritten = !Same(before.files(), now.files());
   for (const v1::PostgresColumnFacts& column : now.columns()) {
     std::string cause = MovedColumn(before, column, rewritten);
