@@ -17,7 +17,7 @@ constexpr char kTableColumns[] =
     "c.oid, n.nspname, c.relname, c.relkind = 'p', c.relreplident,"
     " EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary),"
     " coalesce(e.rows, greatest(0, c.reltuples))::bigint,"
-    " (SELECT y.xmin::text FROM pg_type y WHERE y.oid = c.reltype)";
+    " c.relowner || ':' || (SELECT y.xmin::text FROM pg_type y WHERE y.oid = c.reltype)";
 // By the roots of parts.
 constexpr char kEstimates[] =
     ", estimates(root, rows) AS (SELECT p.root, sum(greatest(0, l.reltuples)) FROM parts p JOIN"

@@ -27,7 +27,7 @@ struct SourceTable {
   bool has_primary_key = false;
   // By the planner's statistics; 0 where there are none.
   uint64_t rows_estimated = 0;
-  // The transaction that gave it its name, schema or owner last.
+  // OWNER:XMIN, as in PostgresTableFacts.
   std::string named_xmin;
   // In a publication: the columns that it sends, empty for all; whether generated columns that are
   // stored are among all; the catalog's row with its row filter, 0 for none; and the rows by which

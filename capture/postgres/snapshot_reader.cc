@@ -57,9 +57,6 @@ absl::StatusOr<std::unique_ptr<SnapshotReader>> SnapshotReader::Begin(
   std::unique_ptr<SnapshotReader> reader(
       new SnapshotReader(*std::move(session), std::move(tables)));
   if (absl::Status status = reader->HoldTables(catalog, deadline); !status.ok()) return status;
-  if (absl::Status status = reader->CheckNotRewritten(catalog, deadline); !status.ok()) {
-    return status;
-  }
   if (absl::Status status = reader->DescribeTables(catalog, deadline); !status.ok()) return status;
   return reader;
 }
@@ -85,7 +82,7 @@ absl::Status SnapshotReader::CheckNotRewritten(Connection* catalog, absl::Time d
   absl::StatusOr<ResultRows> now = catalog->Query(query, "reading the tables' files", deadline);
   if (!now.ok()) return now.status();
   if (then->rows == now->rows) return absl::OkStatus();
-  return absl::AbortedError("a table was rewritten while the snapshot began");
+  return absl::AbortedError("a table was rewritten, or got partitions, while the snapshot began");
 }
 
 absl::Status SnapshotReader::DescribeTables(Connection* catalog, absl::Time deadline) {
@@ -113,8 +110,15 @@ absl::Status SnapshotReader::StartTable(std::vector<SourceEvent>* events) {
 
 absl::Status SnapshotReader::EndTable() {
   copying_ = false;
-  tables_[current_].finished = true;
+  SnapshotTable& table = tables_[current_];
+  table.finished = true;
   ++current_;
+  if (table.table.partitioned) {
+    absl::StatusOr<std::vector<uint32_t>> parts =
+        ReadHeldParts(session_.get(), table.table.oid, absl::Now() + kCatalogTimeout);
+    if (!parts.ok()) return parts.status();
+    table.parts = *std::move(parts);
+  }
   if (!done()) return absl::OkStatus();
   return session_->Query("COMMIT", "ending the snapshot", absl::Now() + kCatalogTimeout).status();
 }

@@ -181,6 +181,12 @@ absl::StatusOr<TableChunk> ReadUnderLock(Connection* sql, const ChunkOrder& orde
         fmt::format("table {} has no key that its rows can be told apart by", order.table.Text()));
   }
   if (status.ok() && order.rows_max > 0) status = ReadLines(sql, order, deadline, &chunk);
+  if (status.ok() && order.rows_max > 0 && order.table.partitioned) {
+    // None can go while it is held, and one that came is among them.
+    absl::StatusOr<std::vector<uint32_t>> parts = ReadHeldParts(sql, order.table.oid, deadline);
+    if (!parts.ok()) return parts.status();
+    chunk.parts = *std::move(parts);
+  }
   if (status.ok()) status = sql->Query("COMMIT", "ending a snapshot", deadline).status();
   if (!status.ok()) return status;
   return chunk;

@@ -51,6 +51,8 @@ struct TableChunk {
   Lsn fence = 0;
   // Lines of COPY TO STDOUT, rising by key.
   std::vector<std::string> lines;
+  // Of a partitioned table: OIDs of the partitions that were read, rising.
+  std::vector<uint32_t> parts;
   // Nothing lies behind the lines.
   bool at_end = false;
   // The bound in bytes left rows out behind them. Never where only key columns were asked for.

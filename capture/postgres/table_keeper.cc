@@ -103,14 +103,17 @@ absl::Status TableKeeper::Step(const Position& head, absl::Time now, CaptureBatc
                                std::optional<Position>* made) {
   if (!failure_.ok()) return failure_;
   if (told_at_) SizeChunks(now - *std::exchange(told_at_, std::nullopt));
+  if (applied_look_ && lent_.streaming->proved() >= applied_look_->at) {
+    if (!awaits_look_) seen_ = applied_look_->began;
+    applied_look_.reset();
+    report_due_ = true;
+  }
   // Not before it is durable what the tables are said to be.
   if (report_due_) Report();
   TakeOrders(now);
-  Collect(now);
   // What it announces may be gone again at the next look that is due.
-  if (lent_.streaming->shapes().TakeNews()) {
-    look_due_ = std::min(look_due_, std::max(now, look_began_ + kLookGapMin));
-  }
+  if (lent_.streaming->shapes().TakeNews()) LookSoon(now);
+  Collect(now);
   const bool quiet = !lent_.streaming->in_transaction();
   if (read_ && quiet && lent_.streaming->proved() >= read_->fence) {
     const absl::Status status = chunk_verifies_ ? Verify(head, now) : Emit(head, now, batch, made);
@@ -135,12 +138,28 @@ void TableKeeper::Report() {
   lent_.desk->SetStatuses(std::move(statuses), seen_);
 }
 
+void TableKeeper::LookSoon(absl::Time now) {
+  awaits_look_ = true;
+  look_due_ = std::min(look_due_, std::max(now, look_began_ + kLookGapMin));
+}
+
+void TableKeeper::NoteStreamedParts(CaptureBatch* batch) {
+  for (const auto& [root, part] : lent_.streaming->shapes().TakeParts()) {
+    const auto state = lent_.states->find(root);
+    if (state == lent_.states->end() || !state->second.has_postgres()) continue;
+    if (!NotePart(part, state->second.mutable_postgres())) continue;
+    batch->table_states.push_back(state->second);
+    LookSoon(absl::Now());
+  }
+}
+
 std::optional<Lsn> TableKeeper::fence() const {
   return read_ ? std::optional<Lsn>(read_->fence) : std::nullopt;
 }
 
 bool TableKeeper::Ready(Lsn proved, absl::Time now) const {
   if (IsReady(look_) || IsReady(publish_) || IsReady(chunk_) || next_due() <= now) return true;
+  if (applied_look_ && proved >= applied_look_->at) return true;
   return read_ && proved >= read_->fence && !lent_.streaming->in_transaction();
 }
 
@@ -202,7 +221,8 @@ void TableKeeper::Collect(absl::Time now) {
     lent_.desk->SetLookFailure(sighting.status(), now);
     if (sighting.ok()) {
       ApplySighting(*sighting, now);
-      seen_ = look_began_;
+      // One that the stream has not come to yet is not put off by those that follow.
+      if (!applied_look_) applied_look_ = {look_began_, sighting->at};
       report_due_ = true;
     }
   }
@@ -276,7 +296,7 @@ void TableKeeper::ApplySighting(const CatalogSighting& sighting, absl::Time now)
   // The first look at a feed whose snapshot was taken before tables had states.
   const bool baseline = std::none_of(lent_.states->begin(), lent_.states->end(),
                                      [](const auto& entry) { return entry.second.has_postgres(); });
-  looked_ = true;
+  awaits_look_ = false;
   tables_.clear();
   to_publish_.clear();
   for (const TableSighting& seen : sighting.tables) {
@@ -299,6 +319,7 @@ void TableKeeper::ApplySighting(const CatalogSighting& sighting, absl::Time now)
                      "feed",
                      Text(name)));
   }
+  looked_ = true;
   std::erase_if(to_publish_, [&](const SourceTable& table) {
     const auto wait = not_before_.find(NameOf(table));
     return wait != not_before_.end() && wait->second > now;
@@ -313,7 +334,9 @@ void TableKeeper::ApplyTable(const TableSighting& seen, const CatalogSighting& s
   const v1::PostgresTableFacts before = state.postgres();
   v1::PostgresTableFacts facts = seen.facts;
   AddPastColumns(before, &facts);
-  const std::string meanwhile = lent_.streaming->shapes().Seen(name, facts, sighting.at);
+  std::string meanwhile = lent_.streaming->shapes().Seen(name, facts, sighting.at);
+  // What a connection before this one read of the stream is forgotten.
+  if (!looked_ && meanwhile.empty()) meanwhile = AlteredUnseen(before, facts);
   const bool sent =
       facts.published() && sighting.publishes_all && (!seen.table.partitioned || sighting.via_root);
   // When it is sent again, that is a movement.

@@ -83,6 +83,9 @@ class TableKeeper {
   // transaction; the batch is to be returned at once when any of them is there.
   absl::Status Step(const Position& head, absl::Time now, CaptureBatch* batch,
                     std::optional<Position>* made);
+  // With what the batch has of the stream: partitions whose rows it brings. REQUIRES: it has a
+  // checkpoint.
+  void NoteStreamedParts(CaptureBatch* batch);
   // Nothing can be told of a chunk before the stream is proved up to here.
   std::optional<Lsn> fence() const;
   // Whether Step has something to do now that the stream is proved up to `proved`.
@@ -90,6 +93,7 @@ class TableKeeper {
   absl::Time next_due() const;
 
  private:
+  void LookSoon(absl::Time now);
   void TakeOrders(absl::Time now);
   void Order(const TableOrder& order);
   void Collect(absl::Time now);
@@ -116,6 +120,7 @@ class TableKeeper {
                     std::optional<Position>* made);
   absl::Status Verify(const Position& head, absl::Time now);
   bool ChunkHolds(absl::Time now);
+  bool PartsAsSeen() const;
   bool ReadingHolds(absl::Time now);
   void SizeChunks(absl::Duration took);
   void WaitFor(const Name& name, const std::string& what);
@@ -140,8 +145,16 @@ class TableKeeper {
   bool report_due_ = true;
   absl::Time look_due_ = absl::InfinitePast();
   absl::Time look_began_ = absl::InfinitePast();
-  // When the look began that the states come of.
+  // When the look began that the states come of, and how far the stream must have come for them to
+  // say all that had moved by then.
   absl::Time seen_ = absl::InfinitePast();
+  struct AppliedLook {
+    absl::Time began;
+    Lsn at = 0;
+  };
+  std::optional<AppliedLook> applied_look_;
+  // The stream said something since then that the next look has to judge.
+  bool awaits_look_ = false;
   std::vector<SourceTable> to_publish_;
 
   // At most one of them is under way.

@@ -108,7 +108,18 @@ void TableKeeper::AskAgain() {
 
 // ---- A chunk whose fence was passed.
 
+// A partition that came since the last look may be gone again at the next one.
+bool TableKeeper::PartsAsSeen() const {
+  const auto state = lent_.states->find(chunk_of_);
+  if (state == lent_.states->end() || !state->second.postgres().partitioned()) return true;
+  return read_->lines.empty() || HasParts(state->second.postgres(), read_->parts);
+}
+
 bool TableKeeper::ChunkHolds(absl::Time now) {
+  if (!PartsAsSeen()) {
+    look_due_ = now;
+    return false;
+  }
   if (!window_.Holds(read_->snapshot)) {
     // The fewer rows are asked for, the shorter the time in which they must be left alone.
     rows_max_ = std::max(rows_max_ / 2, kChunkRowsMin);

@@ -91,6 +91,7 @@ absl::Status AddFacts(Connection* sql, absl::Time deadline, std::vector<TableSig
     facts[table.oid] = &sighting.facts;
     sighting.facts.set_oid(table.oid);
     sighting.facts.set_partitioned(table.partitioned);
+    sighting.facts.set_named_xmin(table.named_xmin);
     sighting.facts.set_replica_identity(std::string(1, table.replica_identity));
   }
   oids.parts = WithParts(sql->server_version(), fmt::format("r.oid IN ({})", oids.all));

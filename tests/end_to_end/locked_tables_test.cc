@@ -106,9 +106,7 @@ TEST_F(LockedTablesTest, ArePublishedOnceTheLockIsGone) {
 // proves B071: a feed that has nothing yet.
 TEST_F(LockedTablesTest, AreNamedWhileTheInitialSnapshotWaits) {
   Hold("truncate t");
-  LiveTidemarkOptions options;
-  options.postgres_lines = {"catalog_period: 1s"};
-  tidemark_ = std::make_unique<LiveTidemark>(*postgres_, std::move(options));
+  tidemark_ = std::make_unique<LiveTidemark>(*postgres_);
   ASSERT_TRUE(tidemark_->Launch().ok());
   const absl::Status said = tidemark_->WaitForStatus(kHeld);
   EXPECT_TRUE(said.ok()) << said << tidemark_->Diagnostics();
