@@ -17,7 +17,9 @@ constexpr char kHoldersSql[] =
     " date_trunc('second', a.xact_start) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation "
     "JOIN pg_namespace n ON n.oid ="
     " c.relnamespace LEFT JOIN pg_stat_activity a ON a.pid = l.pid LEFT JOIN pg_prepared_xacts x ON"
-    " l.virtualtransaction = '-1/' || x.transaction WHERE l.locktype = 'relation' AND l.database ="
+    " l.pid IS NULL AND EXISTS (SELECT FROM pg_locks k WHERE k.pid IS NULL AND k.locktype ="
+    " 'transactionid' AND k.virtualtransaction = l.virtualtransaction AND k.transactionid ="
+    " x.transaction) WHERE l.locktype = 'relation' AND l.database ="
     " (SELECT oid FROM pg_database WHERE datname = current_database()) AND (l.relation IN ({1}) OR"
     " l.relation IN (SELECT part FROM parts)) AND l.pid IS DISTINCT FROM pg_backend_pid() AND"
     " l.mode IN ({2}) ORDER BY l.granted DESC, x.gid NULLS LAST, l.pid LIMIT 1";
