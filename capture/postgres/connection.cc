@@ -204,7 +204,9 @@ absl::StatusOr<std::optional<ResultRows>> Connection::Collect(absl::Time deadlin
     std::unique_ptr<PGresult, decltype(&PQclear)> result(PQgetResult(connection_), PQclear);
     if (result == nullptr) return std::optional<ResultRows>(std::move(rows));
     const ExecStatusType status = PQresultStatus(result.get());
-    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) return Error(result.get());
+    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
+      return Refused(result.get(), deadline);
+    }
     rows.rows.clear();
     for (int row = 0; row < PQntuples(result.get()); ++row) {
       std::vector<std::optional<std::string>>& values = rows.rows.emplace_back();
@@ -248,8 +250,22 @@ absl::Status Connection::StartCopy(const std::string& sql, std::string_view doin
   }
   std::unique_ptr<PGresult, decltype(&PQclear)> result(PQgetResult(connection_), PQclear);
   const ExecStatusType status = PQresultStatus(result.get());
-  if (status != PGRES_COPY_OUT && status != PGRES_COPY_BOTH) return Error(result.get());
+  if (status != PGRES_COPY_OUT && status != PGRES_COPY_BOTH) return Refused(result.get(), deadline);
   return absl::OkStatus();
+}
+
+// What comes behind an error is the end of its statement; then another one may be sent.
+absl::Status Connection::Refused(const pg_result* result, absl::Time deadline) {
+  absl::Status error = Error(result);
+  while (PQstatus(connection_) == CONNECTION_OK) {
+    while (PQisBusy(connection_)) {
+      const absl::StatusOr<Wake> wake = Wait(deadline);
+      if (!wake.ok() || *wake != Wake::kReadable) return error;
+    }
+    const std::unique_ptr<PGresult, decltype(&PQclear)> rest(PQgetResult(connection_), PQclear);
+    if (rest == nullptr || PQresultStatus(rest.get()) != PGRES_FATAL_ERROR) break;
+  }
+  return error;
 }
 
 absl::StatusOr<Connection::Copy> Connection::NextCopy(std::string_view* data) {

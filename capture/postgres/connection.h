@@ -55,7 +55,8 @@ struct ResultRows {
 // deadline that it is given: SOURCE_SILENT. An interrupted wait fails with CANCELLED where nothing
 // else is said. Settings on which the text of values depends are pinned on every session
 // (DateStyle, TimeZone, …), against whatever the role or the database says (R52). Errors carry a
-// reason and never the password. After an error the connection is to be given up.
+// reason and never the password. After an error the connection is to be given up, but for one with
+// a SQLSTATE that a statement was answered with: it only ends the transaction.
 class Connection {
  public:
   enum class Kind { kSql, kReplication };
@@ -104,6 +105,8 @@ class Connection {
   absl::StatusOr<Wake> WaitFor(short events, absl::Time deadline, Interruption* nudge = nullptr);
   absl::Status Flush(absl::Time deadline);
   absl::Status Error(const pg_result* result) const;
+  // The same, and takes what still comes of the statement.
+  absl::Status Refused(const pg_result* result, absl::Time deadline);
   absl::Status Silent(absl::Time since) const;
 
   pg_conn* connection_;  // owned

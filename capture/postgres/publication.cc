@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "capture/postgres/partition_tree.h"
 #include "capture/postgres/sql_text.h"
 #include "proto/reason.h"
 
@@ -15,9 +16,34 @@ namespace {
 constexpr char kTableColumns[] =
     "c.oid, n.nspname, c.relname, c.relkind = 'p', c.relreplident,"
     " EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary),"
-    " (SELECT greatest(0, sum(greatest(0, l.reltuples)))::bigint FROM pg_class l WHERE l.oid = "
-    "c.oid OR l.oid IN (SELECT relid FROM pg_partition_tree(c.oid) WHERE isleaf))";
+    " coalesce(e.rows, greatest(0, c.reltuples))::bigint,"
+    " c.relowner || ':' || (SELECT y.xmin::text FROM pg_type y WHERE y.oid = c.reltype)";
+// By the roots of parts.
+constexpr char kEstimates[] =
+    ", estimates(root, rows) AS (SELECT p.root, sum(greatest(0, l.reltuples)) FROM parts p JOIN"
+    " pg_class l ON l.oid = p.part WHERE l.relkind <> 'p' GROUP BY p.root)";
+constexpr char kTableSources[] =
+    "JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN estimates e ON e.root = c.oid";
+
+// The tables of a publication as the server itself picks them: {0} parts, {1} the name, {2} whether
+// it holds the schema of table c, {3} what is told of a table, {4} more sources of that.
+//   members: what it names, or what lies in its schemas, or everything
+//   sent: of those, under whose name changes come. By the root of partitions, a partition of which
+//   an ancestor is a member is not among them; by the partitions, a root is not.
+constexpr char kPublishedSql[] =
+    "{0}, publication AS (SELECT *, xmin FROM pg_publication WHERE pubname = {1}),"
+    " members(oid) AS (SELECT c.oid FROM pg_class c CROSS JOIN publication u WHERE c.relkind IN"
+    " ('r', 'p') AND c.relpersistence = 'p' AND c.oid >= 16384 AND (u.puballtables OR EXISTS"
+    " (SELECT FROM pg_publication_rel r WHERE r.prpubid = u.oid AND r.prrelid = c.oid) OR {2})),"
+    " sent(oid) AS (SELECT c.oid FROM members m JOIN pg_class c ON c.oid = m.oid CROSS JOIN"
+    " publication u WHERE CASE WHEN NOT u.pubviaroot THEN c.relkind = 'r' WHEN u.puballtables THEN"
+    " NOT c.relispartition ELSE c.oid NOT IN (SELECT part FROM parts) END UNION SELECT c.oid FROM"
+    " parts p JOIN pg_class c ON c.oid = p.part CROSS JOIN publication u WHERE NOT u.pubviaroot AND"
+    " c.relkind = 'r' AND c.relpersistence = 'p')"
+    " SELECT {3} FROM sent JOIN pg_class c ON c.oid = sent.oid {4} CROSS JOIN publication u"
+    " LEFT JOIN pg_publication_rel r ON r.prpubid = u.oid AND r.prrelid = c.oid";
 constexpr int kVersion15 = 150000;
+constexpr int kVersion18 = 180000;
 constexpr size_t kListedTablesMax = 20;
 
 SourceTable TableOf(const ResultRows& rows, size_t row) {
@@ -29,6 +55,7 @@ SourceTable TableOf(const ResultRows& rows, size_t row) {
   table.replica_identity = rows.Text(row, 4).empty() ? 'd' : rows.Text(row, 4)[0];
   table.has_primary_key = rows.True(row, 5);
   table.rows_estimated = rows.Number(row, 6);
+  table.named_xmin = rows.Text(row, 7);
   return table;
 }
 
@@ -55,39 +82,57 @@ absl::Status Refuse(std::string_view reason, const std::string& message) {
   return ErrorWithReason(absl::StatusCode::kFailedPrecondition, reason, message);
 }
 
+// A row for each table, or for each column of its list.
+std::string PublishedSql(const std::string& publication, int version) {
+  std::string in_schema = "false";
+  // Behind kTableColumns: a column of the list, the row with the filter, whether stored generated
+  // columns are among all, and the rows by which the table is sent.
+  std::string sent =
+      ", NULL, NULL, false, concat_ws(' ', u.oid || ':' || u.xmin, r.oid || ':' || r.xmin)";
+  std::string sources;
+  if (version >= kVersion15) {
+    in_schema =
+        "EXISTS (SELECT FROM pg_publication_namespace s WHERE s.pnpubid = u.oid AND s.pnnspid ="
+        " c.relnamespace)";
+    // Where the publication holds the schema, the list and the filter of a table count for nothing.
+    sent = fmt::format(
+        ", a.attname, CASE WHEN s.oid IS NULL AND r.prqual IS NOT NULL THEN r.oid END, {},"
+        " concat_ws(' ', u.oid || ':' || u.xmin, r.oid || ':' || r.xmin, s.oid || ':' || s.xmin)",
+        version >= kVersion18 ? "u.pubgencols = 's'" : "false");
+    sources =
+        " LEFT JOIN pg_publication_namespace s ON s.pnpubid = u.oid AND s.pnnspid = c.relnamespace"
+        " LEFT JOIN pg_attribute a ON s.oid IS NULL AND a.attrelid = c.oid AND a.attnum ="
+        " ANY(r.prattrs::int2[]) AND NOT a.attisdropped";
+  }
+  const std::string parts = WithParts(version, "r.oid IN (SELECT oid FROM members)") + kEstimates;
+  const std::string order = version >= kVersion15 ? ", a.attnum" : "";
+  return fmt::format(kPublishedSql, parts, QuoteLiteral(publication), in_schema,
+                     kTableColumns + sent, kTableSources) +
+         sources + " ORDER BY n.nspname, c.relname" + order;
+}
+
 absl::Status ReadTables(Connection* sql, absl::Time deadline, Publication* publication) {
-  const bool lists = sql->server_version() >= kVersion15;
-  // A publication that sends all columns of a table is told from one with a list by its own
-  // catalog: the view names all columns for both.
-  const std::string sent =
-      lists ? ", (SELECT array_to_json(p.attnames) FROM pg_publication_rel r JOIN pg_publication u"
-              " ON u.oid = r.prpubid WHERE u.pubname = p.pubname AND r.prrelid = c.oid"
-              " AND r.prattrs IS NOT NULL), p.rowfilter"
-            : ", NULL, NULL";
   absl::StatusOr<ResultRows> rows = sql->Query(
-      fmt::format("SELECT {}{} FROM pg_publication_tables p JOIN pg_namespace n ON n.nspname = "
-                  "p.schemaname JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = "
-                  "p.tablename WHERE p.pubname = {} ORDER BY n.nspname, c.relname",
-                  kTableColumns, sent, QuoteLiteral(publication->name)),
-      "reading the publication", deadline);
+      PublishedSql(publication->name, sql->server_version()), "reading the publication", deadline);
   if (!rows.ok()) return rows.status();
+  std::vector<SourceTable>& tables = publication->tables;
   for (size_t row = 0; row < rows->rows.size(); ++row) {
-    SourceTable table = TableOf(*rows, row);
-    table.row_filter = rows->Text(row, 8);
-    if (!rows->IsNull(row, 7)) {
-      absl::StatusOr<ResultRows> names =
-          sql->Query(fmt::format("SELECT json_array_elements_text({}::json)",
-                                 QuoteLiteral(rows->Text(row, 7))),
-                     "reading the publication's columns", deadline);
-      if (!names.ok()) return names.status();
-      for (size_t i = 0; i < names->rows.size(); ++i) table.columns.push_back(names->Text(i, 0));
+    if (tables.empty() || tables.back().oid != rows->Number(row, 0)) {
+      SourceTable& table = tables.emplace_back(TableOf(*rows, row));
+      table.filter_oid = static_cast<uint32_t>(rows->Number(row, 9));
+      table.generated_too = rows->True(row, 10);
+      table.published_by = rows->Text(row, 11);
     }
-    publication->tables.push_back(std::move(table));
+    if (!rows->IsNull(row, 8)) tables.back().columns.push_back(rows->Text(row, 8));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
+
+std::string SourceTable::FromSql() const {
+  return (partitioned ? "" : "ONLY ") + QuoteTable(schema, table);
+}
 
 bool MatchesAny(std::span<const TablePattern> patterns, std::string_view schema,
                 std::string_view table) {
@@ -99,11 +144,12 @@ absl::StatusOr<std::vector<SourceTable>> ReadMatchingTables(Connection* sql,
                                                             std::span<const TablePattern> patterns,
                                                             absl::Time deadline) {
   absl::StatusOr<ResultRows> rows = sql->Query(
-      fmt::format("SELECT {} FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-                  " WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition"
-                  " AND c.relpersistence = 'p' AND n.nspname <> 'information_schema'"
-                  " AND n.nspname NOT LIKE 'pg\\_%' ORDER BY n.nspname, c.relname",
-                  kTableColumns),
+      fmt::format("{}{} SELECT {} FROM pg_class c {} WHERE c.relkind IN ('r', 'p') AND NOT"
+                  " c.relispartition AND c.relpersistence = 'p' AND n.nspname <>"
+                  " 'information_schema' AND n.nspname NOT LIKE 'pg\\_%' ORDER BY n.nspname,"
+                  " c.relname",
+                  WithParts(sql->server_version(), "NOT r.relispartition"), kEstimates,
+                  kTableColumns, kTableSources),
       "listing the tables", deadline);
   if (!rows.ok()) return rows.status();
   std::vector<SourceTable> tables;
@@ -134,6 +180,20 @@ absl::StatusOr<std::optional<Publication>> ReadPublication(Connection* sql, cons
   publication.all_operations = rows->True(0, 1);
   if (absl::Status status = ReadTables(sql, deadline, &publication); !status.ok()) return status;
   return std::optional<Publication>(std::move(publication));
+}
+
+absl::StatusOr<std::string> ReadRowFilter(Connection* sql, const SourceTable& table,
+                                          absl::Time deadline) {
+  if (table.filter_oid == 0) return std::string();
+  absl::StatusOr<ResultRows> rows =
+      sql->Query(fmt::format("SELECT pg_get_expr(prqual, prrelid) FROM pg_publication_rel WHERE oid"
+                             " = {}",
+                             table.filter_oid),
+                 fmt::format("reading the row filter of table {}", table.Text()), deadline);
+  if (!rows.ok()) return rows.status();
+  if (!rows->empty()) return rows->Text(0, 0);
+  return absl::AbortedError(
+      fmt::format("the publication of table {} was changed meanwhile", table.Text()));
 }
 
 std::string CreatePublicationSql(const std::string& name, std::span<const SourceTable> tables) {

@@ -27,11 +27,22 @@ struct SourceTable {
   bool has_primary_key = false;
   // By the planner's statistics; 0 where there are none.
   uint64_t rows_estimated = 0;
-  // In a publication: the columns that it sends, empty for all; and its row filter, empty for none.
+  // OWNER:XMIN, as in PostgresTableFacts.
+  std::string named_xmin;
+  // In a publication: the columns that it sends, empty for all; whether generated columns that are
+  // stored are among all; the catalog's row with its row filter, 0 for none; and the rows by which
+  // it is sent, as in PostgresTableFacts.
   std::vector<std::string> columns;
-  std::string row_filter;
+  bool generated_too = false;
+  uint32_t filter_oid = 0;
+  std::string published_by;
 
   std::string Text() const { return TableNameText(schema, table); }
+  // Its name in a query or lock of all its rows. ONLY: children of plain inheritance are tables of
+  // their own in a publication.
+  std::string FromSql() const;
+  // A list may name generated columns.
+  bool MaySendGenerated() const { return generated_too || !columns.empty(); }
   // Updates and deletes of a published table without an identity fail at the source.
   bool HasIdentity() const {
     return replica_identity == 'f' || replica_identity == 'i' ||
@@ -53,9 +64,15 @@ absl::StatusOr<std::vector<SourceTable>> ReadMatchingTables(Connection* sql,
                                                             std::span<const TablePattern> patterns,
                                                             absl::Time deadline);
 
-// Nothing when there is no publication of that name.
+// Nothing when there is no publication of that name. The same tables as the view
+// pg_publication_tables has, read without opening any of them: nobody's lock is waited for.
 absl::StatusOr<std::optional<Publication>> ReadPublication(Connection* sql, const std::string& name,
                                                            absl::Time deadline);
+
+// The row filter of a published table, empty for none. REQUIRES: the transaction holds the table;
+// the server opens it. ABORTED when the publication was changed since `table` was read.
+absl::StatusOr<std::string> ReadRowFilter(Connection* sql, const SourceTable& table,
+                                          absl::Time deadline);
 
 std::string CreatePublicationSql(const std::string& name, std::span<const SourceTable> tables);
 

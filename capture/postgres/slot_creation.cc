@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "capture/postgres/sql_text.h"
+#include "capture/postgres/table_lock.h"
 #include "proto/reason.h"
 
 namespace tidemark::capture::postgres {
@@ -36,6 +37,24 @@ absl::StatusOr<Wanted> CheckWanted(Connection* sql, const std::string& publicati
   return wanted;
 }
 
+absl::Status MakePublication(Connection* sql, const std::string& publication,
+                             std::span<const SourceTable> tables, absl::Time deadline) {
+  constexpr char kDoing[] = "making the publication";
+  absl::Status made = sql->Query(BeginWaitingSql(kLockWaitLong) +
+                                     CreatePublicationSql(publication, tables) + "; COMMIT",
+                                 kDoing, deadline)
+                          .status();
+  if (!IsLockTimeout(made)) return made;
+  made = sql->Query("ROLLBACK", kDoing, deadline).status();
+  if (!made.ok()) return made;
+  std::vector<uint32_t> oids;
+  for (const SourceTable& table : tables) oids.push_back(table.oid);
+  absl::StatusOr<std::string> who = WhoLocks(sql, oids, LockUse::kPublish, deadline);
+  if (!who.ok()) return who.status();
+  return ErrorWithReason(absl::StatusCode::kUnavailable, reason::kSourceUnreachable,
+                         fmt::format("{}: {}; it is tried again", kDoing, *who));
+}
+
 }  // namespace
 
 absl::Status CheckPublication(Connection* sql, const std::string& publication,
@@ -50,9 +69,8 @@ absl::StatusOr<std::vector<SourceTable>> PreparePublication(Connection* sql,
   absl::StatusOr<Wanted> wanted = CheckWanted(sql, publication, patterns, deadline);
   if (!wanted.ok()) return wanted.status();
   if (!wanted->publication) {
-    absl::StatusOr<ResultRows> made = sql->Query(CreatePublicationSql(publication, wanted->tables),
-                                                 "making the publication", deadline);
-    if (!made.ok()) return made.status();
+    absl::Status made = MakePublication(sql, publication, wanted->tables, deadline);
+    if (!made.ok()) return made;
     absl::StatusOr<std::optional<Publication>> found = ReadPublication(sql, publication, deadline);
     if (!found.ok()) return found.status();
     wanted->publication = *std::move(found);

@@ -6,21 +6,23 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "capture/postgres/partition_tree.h"
 #include "capture/postgres/sql_text.h"
 #include "capture/postgres/table_catalog.h"
+#include "capture/postgres/table_lock.h"
 
 namespace tidemark::capture::postgres {
 namespace {
 
 // The files behind the tables and their partitions. A rewrite (or a truncate) gives a new one.
-std::string FilesQuery(const std::vector<SnapshotTable>& tables) {
+std::string FilesQuery(const std::vector<SnapshotTable>& tables, int server_version) {
   std::vector<uint32_t> oids;
   for (const SnapshotTable& table : tables) oids.push_back(table.table.oid);
+  const std::string list = fmt::format("{}", fmt::join(oids, ","));
   return fmt::format(
-      "SELECT c.oid, c.relfilenode FROM pg_class c WHERE c.oid IN ({0}) OR c.oid IN (SELECT "
-      "p.relid FROM pg_class r CROSS JOIN LATERAL pg_partition_tree(r.oid) p WHERE r.oid IN ({0}) "
-      "AND r.relkind = 'p') ORDER BY c.oid",
-      fmt::join(oids, ","));
+      "{} SELECT c.oid, c.relfilenode FROM pg_class c WHERE c.oid IN ({}) OR c.oid IN (SELECT part "
+      "FROM parts) ORDER BY c.oid",
+      WithParts(server_version, fmt::format("r.oid IN ({})", list)), list);
 }
 
 std::string CopySql(const SnapshotTable& table) {
@@ -28,11 +30,8 @@ std::string CopySql(const SnapshotTable& table) {
   for (const v1::Column& column : table.relation.schema.columns()) {
     columns += (columns.empty() ? "" : ", ") + QuoteIdentifier(column.name());
   }
-  // ONLY: children of plain inheritance are tables of their own in a publication.
-  return fmt::format("COPY (SELECT {} FROM {}{}{}) TO STDOUT", columns,
-                     table.table.partitioned ? "" : "ONLY ",
-                     QuoteTable(table.table.schema, table.table.table),
-                     table.table.row_filter.empty() ? "" : " WHERE " + table.table.row_filter);
+  return fmt::format("COPY (SELECT {} FROM {}{}) TO STDOUT", columns, table.table.FromSql(),
+                     table.row_filter.empty() ? "" : " WHERE " + table.row_filter);
 }
 
 }  // namespace
@@ -51,39 +50,39 @@ absl::StatusOr<std::unique_ptr<SnapshotReader>> SnapshotReader::Begin(
       Connection::Open(target, Connection::Kind::kSql, interruption, deadline);
   if (!session.ok()) return session.status();
   absl::StatusOr<ResultRows> imported = (*session)->Query(
-      fmt::format("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT {}",
-                  QuoteLiteral(snapshot)),
+      BeginWaitingSql(kLockWaitLong, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") +
+          fmt::format("SET TRANSACTION SNAPSHOT {}", QuoteLiteral(snapshot)),
       "importing the slot's snapshot", deadline);
   if (!imported.ok()) return imported.status();
   std::unique_ptr<SnapshotReader> reader(
       new SnapshotReader(*std::move(session), std::move(tables)));
-  if (absl::Status status = reader->HoldTables(deadline); !status.ok()) return status;
-  if (absl::Status status = reader->CheckNotRewritten(catalog, deadline); !status.ok()) {
-    return status;
-  }
+  if (absl::Status status = reader->HoldTables(catalog, deadline); !status.ok()) return status;
   if (absl::Status status = reader->DescribeTables(catalog, deadline); !status.ok()) return status;
   return reader;
 }
 
-absl::Status SnapshotReader::HoldTables(absl::Time deadline) {
+absl::Status SnapshotReader::HoldTables(Connection* catalog, absl::Time deadline) {
   for (const SnapshotTable& table : tables_) {
     absl::StatusOr<ResultRows> held = session_->Query(
-        fmt::format("LOCK TABLE {} IN ACCESS SHARE MODE",
-                    QuoteTable(table.table.schema, table.table.table)),
+        fmt::format("LOCK TABLE {} IN ACCESS SHARE MODE", table.table.FromSql()),
         fmt::format("holding table {} for the snapshot", table.table.Text()), deadline);
-    if (!held.ok()) return held.status();
+    if (held.ok()) continue;
+    if (!IsLockTimeout(held.status())) return held.status();
+    absl::StatusOr<std::string> who =
+        WhoLocks(catalog, std::span(&table.table.oid, 1), LockUse::kRead, deadline);
+    return who.ok() ? absl::AbortedError(*who) : who.status();
   }
   return absl::OkStatus();
 }
 
 absl::Status SnapshotReader::CheckNotRewritten(Connection* catalog, absl::Time deadline) {
-  const std::string query = FilesQuery(tables_);
+  const std::string query = FilesQuery(tables_, catalog->server_version());
   absl::StatusOr<ResultRows> then = session_->Query(query, "reading the tables' files", deadline);
   if (!then.ok()) return then.status();
   absl::StatusOr<ResultRows> now = catalog->Query(query, "reading the tables' files", deadline);
   if (!now.ok()) return now.status();
   if (then->rows == now->rows) return absl::OkStatus();
-  return absl::AbortedError("a table was rewritten while the snapshot began");
+  return absl::AbortedError("a table was rewritten, or got partitions, while the snapshot began");
 }
 
 absl::Status SnapshotReader::DescribeTables(Connection* catalog, absl::Time deadline) {
@@ -94,6 +93,9 @@ absl::Status SnapshotReader::DescribeTables(Connection* catalog, absl::Time dead
     absl::StatusOr<Relation> relation = ReadRelation(catalog, *description, {}, &types, deadline);
     if (!relation.ok()) return relation.status();
     table.relation = *std::move(relation);
+    absl::StatusOr<std::string> filter = ReadRowFilter(session_.get(), table.table, deadline);
+    if (!filter.ok()) return filter.status();
+    table.row_filter = *std::move(filter);
   }
   return absl::OkStatus();
 }
@@ -108,8 +110,15 @@ absl::Status SnapshotReader::StartTable(std::vector<SourceEvent>* events) {
 
 absl::Status SnapshotReader::EndTable() {
   copying_ = false;
-  tables_[current_].finished = true;
+  SnapshotTable& table = tables_[current_];
+  table.finished = true;
   ++current_;
+  if (table.table.partitioned) {
+    absl::StatusOr<std::vector<uint32_t>> parts =
+        ReadHeldParts(session_.get(), table.table.oid, absl::Now() + kCatalogTimeout);
+    if (!parts.ok()) return parts.status();
+    table.parts = *std::move(parts);
+  }
   if (!done()) return absl::OkStatus();
   return session_->Query("COMMIT", "ending the snapshot", absl::Now() + kCatalogTimeout).status();
 }

@@ -21,10 +21,13 @@ namespace tidemark::capture::postgres {
 struct SnapshotTable {
   SourceTable table;
   Relation relation;
+  std::string row_filter;  // of the publication
   // Its rows go to the current rows; otherwise into the log, as one made transaction.
   bool rows_kept = true;
   uint64_t rows_done = 0;
   bool finished = false;
+  // Once it is finished, of a partitioned table: OIDs of the partitions that were read, rising.
+  std::vector<uint32_t> parts;
 };
 
 // Begin, then ReadSome until done(). Rows of tables that keep current rows come as SnapshotRows,
@@ -33,11 +36,15 @@ struct SnapshotTable {
 class SnapshotReader {
  public:
   // Imports the snapshot in a session of its own, holds every table against changes of its
-  // definition, and only then reads how they look. ABORTED when one of them was rewritten after the
-  // snapshot was taken: such a table reads as empty, and everything must be done again.
+  // definition, and only then reads how they look. ABORTED when one of them cannot be held:
+  // everything must be done again. Whoever has it locked has ended when the next snapshot is there.
   static absl::StatusOr<std::unique_ptr<SnapshotReader>> Begin(
       const Target& target, const std::string& snapshot, std::vector<SourceTable> tables,
       Connection* catalog, Interruption* interruption, absl::Time deadline);
+
+  // Before the first ReadSome. ABORTED when a table was rewritten, or got or lost a partition,
+  // since the snapshot was taken: it may read as empty, or with rows that the snapshot has not.
+  absl::Status CheckNotRewritten(Connection* catalog, absl::Time deadline);
 
   // Which tables keep current rows, decided before the first ReadSome.
   std::vector<SnapshotTable>& tables() { return tables_; }
@@ -56,8 +63,7 @@ class SnapshotReader {
  private:
   SnapshotReader(std::unique_ptr<Connection> session, std::vector<SourceTable> tables);
 
-  absl::Status HoldTables(absl::Time deadline);
-  absl::Status CheckNotRewritten(Connection* catalog, absl::Time deadline);
+  absl::Status HoldTables(Connection* catalog, absl::Time deadline);
   absl::Status DescribeTables(Connection* catalog, absl::Time deadline);
   absl::Status StartTable(std::vector<SourceEvent>* events);
   absl::Status EndTable();

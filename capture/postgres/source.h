@@ -105,6 +105,9 @@ class PostgresSource final : public Source {
   absl::Status CreateObjects();
   absl::Status WaitForSlot(absl::Time deadline);
   absl::Status BeginSnapshot(const CreatedSlot& slot);
+  absl::Status HoldSnapshot(const CreatedSlot& slot, absl::Time deadline);
+  // With the last of the snapshot's rows.
+  void NoteSnapshotStates(CaptureBatch* batch);
   absl::StatusOr<CaptureBatch> ReadSnapshot(absl::Time deadline);
   bool KeepsRows(const v1::TableSchema& schema) const;
 

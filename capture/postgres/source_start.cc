@@ -142,31 +142,38 @@ bool PostgresSource::KeepsRows(const v1::TableSchema& schema) const {
   return !MatchesAny(rows_off_, schema.schema_name(), schema.table_name());
 }
 
-absl::Status PostgresSource::BeginSnapshot(const CreatedSlot& slot) {
-  const absl::Time deadline = absl::Now() + kConnectTimeout;
+absl::Status PostgresSource::HoldSnapshot(const CreatedSlot& slot, absl::Time deadline) {
   absl::StatusOr<Connection*> catalog = Catalog(deadline);
   if (!catalog.ok()) return catalog.status();
+  absl::StatusOr<std::unique_ptr<SnapshotReader>> reader = SnapshotReader::Begin(
+      target_, slot.snapshot, snapshot_tables_, *catalog, &interruption_, deadline);
+  if (!reader.ok()) return reader.status();
+  snapshot_ = *std::move(reader);
+  // The tables are held against changes of their definition, but for new partitions.
+  absl::Status looked = LookBeforeSnapshot(*catalog, deadline);
+  return looked.ok() ? snapshot_->CheckNotRewritten(*catalog, deadline) : looked;
+}
+
+absl::Status PostgresSource::BeginSnapshot(const CreatedSlot& slot) {
+  const absl::Time deadline = absl::Now() + kConnectTimeout;
   consistent_ = slot.consistent;
   if (absl::Status status = CheckStopBehind(consistent_); !status.ok()) return status;
   const std::optional<LogEnd> now = AskForEnd();
   snapshot_time_us_ = absl::ToUnixMicros(now ? now->clock : absl::Now());
-  absl::StatusOr<std::unique_ptr<SnapshotReader>> reader = SnapshotReader::Begin(
-      target_, slot.snapshot, snapshot_tables_, *catalog, &interruption_, deadline);
-  if (absl::IsAborted(reader.status()) && ++snapshot_attempts_ < kSnapshotAttemptsMax) {
+  absl::Status held = HoldSnapshot(slot, deadline);
+  if (absl::IsAborted(held) && ++snapshot_attempts_ < kSnapshotAttemptsMax) {
+    snapshot_.reset();
     drop_slot_first_ = true;
-    Enter(Phase::kConfirmed, "a table was rewritten while the snapshot began: beginning again");
+    Enter(Phase::kConfirmed,
+          fmt::format("{}: beginning the snapshot again", std::string(held.message())));
     return absl::OkStatus();
   }
-  if (absl::IsAborted(reader.status())) {
-    return ErrorWithReason(
-        absl::StatusCode::kUnavailable, reason::kSourceUnreachable,
-        fmt::format("{}, {} times; it is tried again", std::string(reader.status().message()),
-                    kSnapshotAttemptsMax));
+  if (absl::IsAborted(held)) {
+    return ErrorWithReason(absl::StatusCode::kUnavailable, reason::kSourceUnreachable,
+                           fmt::format("{}, {} times; it is tried again",
+                                       std::string(held.message()), kSnapshotAttemptsMax));
   }
-  if (!reader.ok()) return reader.status();
-  snapshot_ = *std::move(reader);
-  // The tables are held against changes of their definition.
-  if (absl::Status status = LookBeforeSnapshot(*catalog, deadline); !status.ok()) return status;
+  if (!held.ok()) return held;
   for (SnapshotTable& table : snapshot_->tables()) {
     table.rows_kept = KeepsRows(table.relation.schema);
   }
@@ -192,7 +199,7 @@ absl::StatusOr<CaptureBatch> PostgresSource::ReadSnapshot(absl::Time deadline) {
                                             std::move(record), &batch.events);
     batch.checkpoint =
         CheckpointAt(made ? consistent.WithOrdinal(1) : consistent, v1::SNAPSHOT_PHASE_WHOLE);
-    for (const auto& [name, state] : table_states_) batch.table_states.push_back(state);
+    NoteSnapshotStates(&batch);
     head_ = *Position::FromBytes(batch.checkpoint->position());
     snapshot_.reset();
     start_ = consistent_;

@@ -88,7 +88,9 @@ absl::StatusOr<CaptureBatch> PostgresSource::ListenUntil(absl::Time deadline) {
     status_.Progress(streaming_->proved(), streaming_->heard(), streaming_->newest_commit_us(),
                      heard_);
     RefreshSlotFacts(now);
-    if (FinishBatch(now, &batch) || now >= deadline) return batch;
+    const bool finished = FinishBatch(now, &batch);
+    if (batch.checkpoint && tables_keeper_ != nullptr) tables_keeper_->NoteStreamedParts(&batch);
+    if (finished || now >= deadline) return batch;
     if (tables_keeper_ != nullptr && tables_keeper_->Ready(streaming_->proved(), now)) return batch;
     absl::StatusOr<Connection::Wake> wake = replication_->Wait(NextWake(deadline), &nudge_);
     if (!wake.ok()) return wake.status();

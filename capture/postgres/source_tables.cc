@@ -53,6 +53,18 @@ absl::Status PostgresSource::LookBeforeSnapshot(Connection* catalog, absl::Time 
   return absl::OkStatus();
 }
 
+void PostgresSource::NoteSnapshotStates(CaptureBatch* batch) {
+  for (const SnapshotTable& read : snapshot_->tables()) {
+    const auto state = table_states_.find({read.table.schema, read.table.table});
+    if (state == table_states_.end() || !read.table.partitioned) continue;
+    if (HasParts(state->second.postgres(), read.parts)) continue;
+    v1::TableReading* reading = state->second.mutable_reading();
+    reading->set_cause("it got partitions while its rows were read");
+    reading->set_started_us(absl::ToUnixMicros(absl::Now()));
+  }
+  for (const auto& [name, state] : table_states_) batch->table_states.push_back(state);
+}
+
 absl::StatusOr<bool> PostgresSource::StepTables(CaptureBatch* batch) {
   if (tables_keeper_ == nullptr || streaming_->finished()) return false;
   std::optional<Position> made;

@@ -9,12 +9,12 @@
 namespace tidemark::capture::postgres {
 
 StreamedShapes::Shape StreamedShapes::ShapeOf(const v1::PostgresTableFacts& facts) {
-  Shape shape{.oid = facts.oid(), .columns = {}};
+  Shape shape;
   const auto& published = facts.published_columns();
   for (const v1::PostgresColumnFacts& column : facts.columns()) {
     const bool is_sent = published.empty() || std::find(published.begin(), published.end(),
                                                         column.name()) != published.end();
-    if (is_sent) shape.columns[column.name()] = column.type_oid();
+    if (is_sent) shape[column.name()] = column.type_oid();
   }
   return shape;
 }
@@ -23,23 +23,19 @@ StreamedShapes::Shape StreamedShapes::ShapeOf(const v1::PostgresTableFacts& fact
 void StreamedShapes::Compare(const Shape& shape, History* history) {
   if (!history->last) return;
   const Shape& last = *history->last;
-  if (shape.oid != last.oid) {
-    history->cause = "another table had its name meanwhile";
-    return;
-  }
   std::string came;
   std::string went;
-  for (const auto& [name, type] : shape.columns) {
-    const auto before = last.columns.find(name);
-    if (before == last.columns.end()) came = name;
+  for (const auto& [name, type] : shape) {
+    const auto before = last.find(name);
+    if (before == last.end()) came = name;
     if (history->gone.count(name) > 0) {
       history->cause = fmt::format("column {} was another one meanwhile", name);
-    } else if (before != last.columns.end() && !SaysTheSame(before->second, type)) {
+    } else if (before != last.end() && !SaysTheSame(before->second, type)) {
       history->cause = fmt::format("column {} had another type meanwhile", name);
     }
   }
-  for (const auto& [name, type] : last.columns) {
-    if (shape.columns.count(name) > 0) continue;
+  for (const auto& [name, type] : last) {
+    if (shape.count(name) > 0) continue;
     history->gone.insert(name);
     went = name;
   }
@@ -51,21 +47,13 @@ void StreamedShapes::Compare(const Shape& shape, History* history) {
 
 void StreamedShapes::Announced(const RelationDescription& table, Lsn commit) {
   news_ = true;
-  const Name name(table.schema_name, table.table_name);
-  const auto named = names_.find(table.oid);
-  if (named != names_.end() && named->second != name) {
-    History& other = histories_[named->second];
-    other.cause = "it had another name meanwhile";
-    other.announced = true;
-  }
-  names_[table.oid] = name;
-  History& history = histories_[name];
+  History& history = histories_[{table.schema_name, table.table_name}];
   if (history.looked_at != 0 && commit > history.looked_at) {
     history.last = std::move(history.looked);
     history.looked_at = 0;
   }
-  Shape shape{.oid = table.oid, .columns = {}};
-  for (const DescribedColumn& column : table.columns) shape.columns[column.name] = column.type_oid;
+  Shape shape;
+  for (const DescribedColumn& column : table.columns) shape[column.name] = column.type_oid;
   Compare(shape, &history);
   history.last = std::move(shape);
   history.announced = true;
@@ -79,7 +67,6 @@ std::string StreamedShapes::Seen(const Name& name, const v1::PostgresTableFacts&
   history.looked_at = at;
   history.gone.clear();
   history.announced = false;
-  names_[facts.oid()] = name;
   return std::exchange(history.cause, {});
 }
 

@@ -1,7 +1,7 @@
-// What the stream says of the tables' shapes between two looks at the catalog. A column that is
-// renamed and renamed back, or a table that lends its name to another one for a moment, looks at
-// both ends as if nothing had happened; rows that were written meanwhile were told under the other
-// shape, and are to be read again.
+// What the stream says of the tables between two looks at the catalog. A column that is renamed and
+// renamed back looks at both ends as if nothing had happened; rows that were written meanwhile were
+// told under the other shape, and are to be read again. So does a partition that was attached for a
+// moment, and whose rows stay behind.
 //
 // The stream may be behind a look: what was committed before the look is compared with the stream
 // alone. Thread rule: one thread at a time. Memory: columns of the tables that the stream announced
@@ -29,15 +29,16 @@ class StreamedShapes {
   void Announced(const RelationDescription& table, Lsn commit);
   // Whether something was announced since the last call.
   bool TakeNews() { return std::exchange(news_, false); }
+  // Rows of this partition were streamed under the name of its root.
+  void PartStreamed(const Name& root, uint32_t part_oid) { parts_.emplace(root, part_oid); }
+  // Those since the last call.
+  std::set<std::pair<Name, uint32_t>> TakeParts() { return std::exchange(parts_, {}); }
   // The table of this name as a look at `at` finds it: why rows that were streamed since the last
   // look may hold something else than they were told with; empty: they do not.
   std::string Seen(const Name& name, const v1::PostgresTableFacts& facts, Lsn at);
 
  private:
-  struct Shape {
-    uint32_t oid = 0;
-    std::map<std::string, uint32_t> columns;  // name to type
-  };
+  using Shape = std::map<std::string, uint32_t>;  // name to type
   struct History {
     std::optional<Shape> last;   // announced, or seen before that
     std::set<std::string> gone;  // columns that were there since the last look
@@ -51,7 +52,7 @@ class StreamedShapes {
   static void Compare(const Shape& shape, History* history);
 
   std::map<Name, History> histories_;
-  std::map<uint32_t, Name> names_;  // by OID
+  std::set<std::pair<Name, uint32_t>> parts_;
   bool news_ = false;
 };
 

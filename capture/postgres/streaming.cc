@@ -109,6 +109,8 @@ absl::Status Streaming::OnBegin(const BeginMessage& begin, std::vector<SourceEve
   commit_lsn_ = begin.commit_lsn;
   begun_time_us_ = begin.commit_time_us;
   handle_ = 0;
+  parts_.clear();
+  announced_ = announced_before_ = 0;
   builder_.Begin();
   CheckBegun(events);
   if (selection_changed_) SelectAgain(events);
@@ -165,6 +167,7 @@ absl::Status Streaming::OnCommit(const CommitMessage& commit, std::vector<Source
   record.set_origin(v1::ORIGIN_SOURCE);
   record.set_commit_lsn(commit.commit_lsn);
   if (window_ != nullptr) window_->Committed(xid_);
+  for (const auto& [root, part] : parts_) shapes_.PartStreamed(root, part);
   const Position position = Position::Of(generation_, commit.end_lsn);
   EncodedTransaction transaction = builder_.Finish(position, std::move(record));
   if (handle_ != 0) {
@@ -186,6 +189,7 @@ absl::Status Streaming::OnCommit(const CommitMessage& commit, std::vector<Source
 absl::Status Streaming::OnRelation(const RelationMessage& message,
                                    std::vector<SourceEvent>* events) {
   last_relation_ = nullptr;
+  announced_before_ = std::exchange(announced_, message.oid);
   absl::StatusOr<Connection*> catalog = catalog_();
   if (!catalog.ok()) return catalog.status();
   const Relation* known = relations_.Find(message.oid);
@@ -200,6 +204,14 @@ absl::Status Streaming::OnRelation(const RelationMessage& message,
   shapes_.Announced((*relation)->description, commit_lsn_);
   Announce(**relation, before, events);
   return absl::OkStatus();
+}
+
+void Streaming::NoteAnnounced(const Relation& relation) {
+  const RelationDescription& root = relation.description;
+  if (announced_before_ == root.oid) {
+    parts_.push_back({{root.schema_name, root.table_name}, announced_});
+  }
+  announced_ = announced_before_ = 0;
 }
 
 void Streaming::Observe(ChunkWindow* window, const KnownRows* known) {
@@ -265,6 +277,7 @@ absl::Status Streaming::OnRow(uint32_t oid, const RowTuples& tuples,
                               std::vector<SourceEvent>* events) {
   absl::StatusOr<const Relation*> relation = Known(oid);
   if (!relation.ok()) return relation.status();
+  if (announced_ != 0) NoteAnnounced(**relation);
   if (oid == watched_.oid) Touch(**relation, tuples);
   if (!(*relation)->captured) {
     builder_.SkipChanges(skipped((*relation)->shape));
@@ -299,6 +312,8 @@ absl::Status Streaming::AddUnderOtherTypes(const Relation& relation,
 }
 
 absl::Status Streaming::OnTruncate(const TruncateMessage& truncate) {
+  // It announces every table that it names, and no partition.
+  announced_ = announced_before_ = 0;
   for (uint32_t oid : truncate.relations) {
     absl::StatusOr<const Relation*> relation = Known(oid);
     if (!relation.ok()) return relation.status();

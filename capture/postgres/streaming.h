@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -106,6 +107,8 @@ class Streaming {
   // Hands over the schema of a captured table, which had another one before.
   void Announce(const Relation& relation, uint64_t schema_before, std::vector<SourceEvent>* events);
   absl::Status OnTruncate(const TruncateMessage& truncate);
+  // A change of a row of this table came, the first since a table was announced.
+  void NoteAnnounced(const Relation& relation);
   // A row of the watched table was changed: the keys that it had and has.
   void Touch(const Relation& relation, const RowTuples& tuples);
   void SelectAgain(std::vector<SourceEvent>* events);
@@ -127,6 +130,12 @@ class Streaming {
   Watched watched_;
   bool watched_announced_ = false;  // since Watch
   bool selection_changed_ = false;
+  // The newest announcements, until a change comes. A partition that is sent under the name of its
+  // root is announced right behind the root, once for each time that it was attached at least.
+  uint32_t announced_ = 0;
+  uint32_t announced_before_ = 0;
+  // Of the transaction in flight: the roots of which it has rows, each with a partition of them.
+  std::vector<std::pair<StreamedShapes::Name, uint32_t>> parts_;
   uint32_t last_oid_ = 0;  // rows of one table come together
   const Relation* last_relation_ = nullptr;
 

@@ -139,8 +139,8 @@ absl::StatusOr<RelationDescription> DescribeTable(Connection* sql, const SourceT
           "i.indisprimary WHEN 'i' THEN i.indisreplident ELSE false END),"
           " format_type(a.atttypid, a.atttypmod)"
           " FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.oid = {} AND "
-          "a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum",
-          table.oid),
+          "a.attnum > 0 AND NOT a.attisdropped AND (a.attgenerated = ''{}) ORDER BY a.attnum",
+          table.oid, table.MaySendGenerated() ? " OR a.attgenerated = 's'" : ""),
       "reading the table's columns", deadline);
   if (!rows.ok()) return rows.status();
   RelationDescription description;

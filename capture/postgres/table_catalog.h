@@ -16,8 +16,9 @@
 
 namespace tidemark::capture::postgres {
 
-// What a Relation message of the stream would say of the table now: not dropped, not generated
-// columns, those of the publication's list only. SOURCE_TABLE_MISSING when it is gone.
+// What a Relation message of the stream would say of the table now: columns that are not dropped,
+// nor generated unless the publication sends those, of its list only. SOURCE_TABLE_MISSING when the
+// table is gone.
 absl::StatusOr<RelationDescription> DescribeTable(Connection* sql, const SourceTable& table,
                                                   absl::Time deadline);
 

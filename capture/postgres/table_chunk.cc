@@ -6,8 +6,10 @@
 #include <limits>
 #include <utility>
 
+#include "capture/postgres/partition_tree.h"
 #include "capture/postgres/sql_text.h"
 #include "capture/postgres/table_catalog.h"
+#include "capture/postgres/table_lock.h"
 #include "proto/reason.h"
 
 namespace tidemark::capture::postgres {
@@ -18,8 +20,8 @@ constexpr uint64_t kSegmentHeaderBytes = 40;
 
 // The lock comes first: the snapshot is taken by the first query, and nothing rewrites the table
 // between that and its rows.
-constexpr char kBeginSql[] =
-    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE {} IN ACCESS SHARE MODE;"
+constexpr char kSnapshotSql[] =
+    "LOCK TABLE {} IN ACCESS SHARE MODE;"
     " SELECT pg_current_snapshot(), CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() "
     "ELSE"
     " pg_current_wal_insert_lsn() END, current_setting('wal_block_size'), (SELECT setting FROM"
@@ -28,12 +30,13 @@ constexpr char kBeginSql[] =
 // A row for each transaction that holds the lock of a writer on the table or a part of it, and so
 // may have written; or one without an id. Those that wrote nothing anywhere have none.
 constexpr char kWritersSql[] =
-    "SELECT pg_snapshot_xmax(pg_current_snapshot()), x.transactionid FROM (SELECT) one LEFT JOIN "
+    "{1} SELECT pg_snapshot_xmax(pg_current_snapshot()), x.transactionid FROM (SELECT) one LEFT "
+    "JOIN "
     "pg_locks x ON x.locktype = 'transactionid' AND x.mode = 'ExclusiveLock' AND x.granted AND "
     "EXISTS (SELECT FROM pg_locks l WHERE l.virtualtransaction = x.virtualtransaction AND "
     "l.locktype = 'relation' AND l.granted AND l.mode NOT IN ('AccessShareLock', 'RowShareLock') "
     "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND "
-    "(l.relation = {0} OR l.relation IN (SELECT relid FROM pg_partition_tree({0}))))";
+    "(l.relation = {0} OR l.relation IN (SELECT part FROM parts)))";
 
 std::string Tuple(const std::vector<std::string>& parts) {
   std::string tuple;
@@ -58,7 +61,8 @@ std::string ColumnList(const std::vector<std::string>& names) {
   return list;
 }
 
-std::string SelectSql(const ChunkOrder& order, const Relation& relation) {
+std::string SelectSql(const ChunkOrder& order, const Relation& relation,
+                      const std::string& row_filter) {
   std::vector<std::string> key;
   for (const std::string& name : KeyColumnNames(relation)) key.push_back(QuoteIdentifier(name));
   const std::string key_tuple = Tuple(key);
@@ -66,7 +70,7 @@ std::string SelectSql(const ChunkOrder& order, const Relation& relation) {
   const auto add = [&where](const std::string& condition) {
     where += (where.empty() ? " WHERE " : " AND ") + condition;
   };
-  if (!order.table.row_filter.empty()) add("(" + order.table.row_filter + ")");
+  if (!row_filter.empty()) add("(" + row_filter + ")");
   if (!order.after_key.empty()) add(key_tuple + " > " + KeyLiterals(order.after_key, relation));
   if (!order.keys.empty()) {
     std::string list;
@@ -79,18 +83,17 @@ std::string SelectSql(const ChunkOrder& order, const Relation& relation) {
   const bool whole = order.keys.empty() || order.whole_rows;
   const std::string columns = whole ? ColumnList(relation.shape.column_names) : by;
   const size_t limit = order.keys.empty() ? order.rows_max : order.keys.size();
-  // ONLY: children of plain inheritance are tables of their own in a publication.
-  return fmt::format("COPY (SELECT {} FROM {}{}{} ORDER BY {} LIMIT {}) TO STDOUT", columns,
-                     order.table.partitioned ? "" : "ONLY ",
-                     QuoteTable(order.table.schema, order.table.table), where, by, limit);
+  return fmt::format("COPY (SELECT {} FROM {}{} ORDER BY {} LIMIT {}) TO STDOUT", columns,
+                     order.table.FromSql(), where, by, limit);
 }
 
 // Comes before the snapshot: whoever ended by now is seen by it.
 absl::StatusOr<uint64_t> OldestWriter(Connection* sql, const SourceTable& table,
                                       absl::Time deadline) {
-  absl::StatusOr<ResultRows> rows =
-      sql->Query(fmt::format(kWritersSql, table.oid),
-                 fmt::format("looking who writes to table {}", table.Text()), deadline);
+  absl::StatusOr<ResultRows> rows = sql->Query(
+      fmt::format(kWritersSql, table.oid,
+                  WithParts(sql->server_version(), fmt::format("r.oid = {}", table.oid))),
+      fmt::format("looking who writes to table {}", table.Text()), deadline);
   if (!rows.ok()) return rows.status();
   const uint64_t xmax = rows->Number(0, 0);
   uint64_t oldest = xmax;
@@ -105,7 +108,8 @@ absl::Status Begin(Connection* sql, const SourceTable& table, absl::Time deadlin
                    TableChunk* chunk) {
   const std::string name = QuoteTable(table.schema, table.table);
   absl::StatusOr<ResultRows> rows =
-      sql->Query(fmt::format(kBeginSql, name, QuoteLiteral(name)),
+      sql->Query(BeginWaitingSql(kLockWait, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") +
+                     fmt::format(kSnapshotSql, table.FromSql(), QuoteLiteral(name)),
                  fmt::format("taking a snapshot of table {}", table.Text()), deadline);
   if (!rows.ok()) return rows.status();
   absl::StatusOr<XidSnapshot> snapshot = XidSnapshot::Parse(rows->Text(0, 0));
@@ -134,7 +138,10 @@ absl::Status Describe(Connection* sql, const SourceTable& table, absl::Time dead
 absl::Status ReadLines(Connection* sql, const ChunkOrder& order, absl::Time deadline,
                        TableChunk* chunk) {
   const std::string doing = fmt::format("reading table {}", order.table.Text());
-  absl::Status started = sql->StartCopy(SelectSql(order, chunk->relation), doing, deadline);
+  absl::StatusOr<std::string> filter = ReadRowFilter(sql, order.table, deadline);
+  if (!filter.ok()) return filter.status();
+  absl::Status started =
+      sql->StartCopy(SelectSql(order, chunk->relation, *filter), doing, deadline);
   if (!started.ok()) return started;
   // A key that is asked for and not among the lines would count as gone.
   const bool only_keys = !order.keys.empty() && !order.whole_rows;
@@ -164,6 +171,27 @@ absl::Status ReadLines(Connection* sql, const ChunkOrder& order, absl::Time dead
   return absl::OkStatus();
 }
 
+absl::StatusOr<TableChunk> ReadUnderLock(Connection* sql, const ChunkOrder& order,
+                                         absl::Time deadline) {
+  TableChunk chunk;
+  absl::Status status = Begin(sql, order.table, deadline, &chunk);
+  if (status.ok()) status = Describe(sql, order.table, deadline, &chunk);
+  if (status.ok() && !order.keyless_too && chunk.relation.shape.key_columns.empty()) {
+    status = absl::FailedPreconditionError(
+        fmt::format("table {} has no key that its rows can be told apart by", order.table.Text()));
+  }
+  if (status.ok() && order.rows_max > 0) status = ReadLines(sql, order, deadline, &chunk);
+  if (status.ok() && order.rows_max > 0 && order.table.partitioned) {
+    // None can go while it is held, and one that came is among them.
+    absl::StatusOr<std::vector<uint32_t>> parts = ReadHeldParts(sql, order.table.oid, deadline);
+    if (!parts.ok()) return parts.status();
+    chunk.parts = *std::move(parts);
+  }
+  if (status.ok()) status = sql->Query("COMMIT", "ending a snapshot", deadline).status();
+  if (!status.ok()) return status;
+  return chunk;
+}
+
 }  // namespace
 
 Lsn RecordEndBefore(Lsn insert_position, uint64_t block_bytes, uint64_t segment_bytes) {
@@ -183,27 +211,27 @@ std::vector<std::string> KeyColumnNames(const Relation& relation) {
 
 absl::StatusOr<TableChunk> ReadChunk(Connection* sql, const ChunkOrder& order,
                                      absl::Time deadline) {
-  TableChunk chunk;
+  TableChunk waiting;
   if (order.writers_before > 0) {
     absl::StatusOr<uint64_t> oldest = OldestWriter(sql, order.table, deadline);
     if (!oldest.ok()) return oldest.status();
     if (*oldest < order.writers_before) {
-      chunk.held_up_by = *oldest;
-      return chunk;
+      waiting.waits_for = fmt::format(
+          "waiting for transaction {} to end, which may have written to the table before it was "
+          "published",
+          *oldest);
+      return waiting;
     }
   }
-  absl::Status status = Begin(sql, order.table, deadline, &chunk);
-  if (status.ok()) status = Describe(sql, order.table, deadline, &chunk);
-  const bool wants_rows = order.rows_max > 0;
-  if (status.ok() && !order.keyless_too && chunk.relation.shape.key_columns.empty()) {
-    status = absl::FailedPreconditionError(
-        fmt::format("table {} has no key that its rows can be told apart by", order.table.Text()));
-  }
-  if (!status.ok()) return status;
-  if (wants_rows) status = ReadLines(sql, order, deadline, &chunk);
-  if (status.ok()) status = sql->Query("COMMIT", "ending a snapshot", deadline).status();
-  if (!status.ok()) return status;
-  return chunk;
+  absl::StatusOr<TableChunk> chunk = ReadUnderLock(sql, order, deadline);
+  if (!IsLockTimeout(chunk.status())) return chunk;
+  absl::Status ended = sql->Query("ROLLBACK", "giving a lock up", deadline).status();
+  if (!ended.ok()) return ended;
+  absl::StatusOr<std::string> who =
+      WhoLocks(sql, std::span(&order.table.oid, 1), LockUse::kRead, deadline);
+  if (!who.ok()) return who.status();
+  waiting.waits_for = *std::move(who);
+  return waiting;
 }
 
 }  // namespace tidemark::capture::postgres

@@ -51,16 +51,19 @@ struct TableChunk {
   Lsn fence = 0;
   // Lines of COPY TO STDOUT, rising by key.
   std::vector<std::string> lines;
+  // Of a partitioned table: OIDs of the partitions that were read, rising.
+  std::vector<uint32_t> parts;
   // Nothing lies behind the lines.
   bool at_end = false;
   // The bound in bytes left rows out behind them. Never where only key columns were asked for.
   bool cut = false;
-  // A transaction below ChunkOrder::writers_before that runs: all else is empty.
-  uint64_t held_up_by = 0;
+  // Not empty: what has to end first, for people; all else is empty. A transaction below
+  // ChunkOrder::writers_before, or who has the table locked.
+  std::string waits_for;
 };
 
 // SOURCE_TABLE_MISSING when the table is gone. FAILED_PRECONDITION without a reason: it has no key
-// that rows could be told apart by.
+// that rows could be told apart by. ABORTED when it is no longer what `order` says.
 absl::StatusOr<TableChunk> ReadChunk(Connection* sql, const ChunkOrder& order, absl::Time deadline);
 
 // Names of the key columns, in key order.

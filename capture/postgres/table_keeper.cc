@@ -61,14 +61,22 @@ v1::TableStatus StatusOf(const TableKeeper::Name& name, const v1::TableState& st
   return status;
 }
 
-absl::StatusOr<bool> Publish(Connection* sql, const std::string& publication,
-                             const SourceTable& table) {
-  absl::StatusOr<ResultRows> done = sql->Query(
-      fmt::format("ALTER PUBLICATION {} ADD TABLE {}", QuoteIdentifier(publication),
-                  QuoteTable(table.schema, table.table)),
-      fmt::format("adding {} to the publication", table.Text()), absl::Now() + kChunkTimeout);
-  if (!done.ok()) return done.status();
-  return true;
+// Empty, or what it waits for.
+absl::StatusOr<std::string> Publish(Connection* sql, const std::string& publication,
+                                    const SourceTable& table) {
+  const absl::Time deadline = absl::Now() + kChunkTimeout;
+  const std::string doing = fmt::format("adding {} to the publication", table.Text());
+  absl::Status done = sql->Query(BeginWaitingSql(kLockWaitLong) +
+                                     fmt::format("ALTER PUBLICATION {} ADD TABLE {}; COMMIT",
+                                                 QuoteIdentifier(publication),
+                                                 QuoteTable(table.schema, table.table)),
+                                 doing, deadline)
+                          .status();
+  if (done.ok()) return std::string();
+  if (!IsLockTimeout(done)) return done;
+  done = sql->Query("ROLLBACK", doing, deadline).status();
+  if (!done.ok()) return done;
+  return WhoLocks(sql, std::span(&table.oid, 1), LockUse::kPublish, deadline);
 }
 
 }  // namespace
@@ -100,15 +108,18 @@ absl::Status TableKeeper::Step(const Position& head, absl::Time now, CaptureBatc
                                std::optional<Position>* made) {
   if (!failure_.ok()) return failure_;
   if (told_at_) SizeChunks(now - *std::exchange(told_at_, std::nullopt));
+  if (applied_look_ && lent_.streaming->proved() >= applied_look_->at) {
+    if (!awaits_look_) seen_ = applied_look_->began;
+    applied_look_.reset();
+    report_due_ = true;
+  }
   // Not before it is durable what the tables are said to be.
   if (report_due_) Report();
   TakeOrders(now);
   if (!lent_.streaming->in_transaction()) TakeTables(now);
-  Collect(now);
   // What it announces may be gone again at the next look that is due.
-  if (lent_.streaming->shapes().TakeNews()) {
-    look_due_ = std::min(look_due_, std::max(now, look_began_ + kLookGapMin));
-  }
+  if (lent_.streaming->shapes().TakeNews()) LookSoon(now);
+  Collect(now);
   const bool quiet = !lent_.streaming->in_transaction();
   if (read_ && quiet && lent_.streaming->proved() >= read_->fence) {
     const absl::Status status = chunk_verifies_ ? Verify(head, now) : Emit(head, now, batch, made);
@@ -135,12 +146,28 @@ void TableKeeper::Report() {
   lent_.desk->SetStatuses(std::move(statuses), seen_);
 }
 
+void TableKeeper::LookSoon(absl::Time now) {
+  awaits_look_ = true;
+  look_due_ = std::min(look_due_, std::max(now, look_began_ + kLookGapMin));
+}
+
+void TableKeeper::NoteStreamedParts(CaptureBatch* batch) {
+  for (const auto& [root, part] : lent_.streaming->shapes().TakeParts()) {
+    const auto state = lent_.states->find(root);
+    if (state == lent_.states->end() || !state->second.has_postgres()) continue;
+    if (!NotePart(part, state->second.mutable_postgres())) continue;
+    batch->table_states.push_back(state->second);
+    LookSoon(absl::Now());
+  }
+}
+
 std::optional<Lsn> TableKeeper::fence() const {
   return read_ ? std::optional<Lsn>(read_->fence) : std::nullopt;
 }
 
 bool TableKeeper::Ready(Lsn proved, absl::Time now) const {
   if (IsReady(look_) || IsReady(publish_) || IsReady(chunk_) || next_due() <= now) return true;
+  if (applied_look_ && proved >= applied_look_->at) return true;
   return read_ && proved >= read_->fence && !lent_.streaming->in_transaction();
 }
 
@@ -231,11 +258,14 @@ void TableKeeper::Order(const TableOrder& order) {
 void TableKeeper::Collect(absl::Time now) {
   if (IsReady(look_)) CollectLook(now);
   if (IsReady(publish_)) {
-    absl::StatusOr<bool> published = publish_.get();
+    absl::StatusOr<std::string> published = publish_.get();
     const Name name = NameOf(to_publish_.front());
     to_publish_.erase(to_publish_.begin());
     look_due_ = now;
-    if (!published.ok()) {
+    if (published.ok() && !published->empty()) {
+      WaitFor(name, *published);
+      not_before_[name] = now + kPublishRetryPeriod;
+    } else if (!published.ok()) {
       Fail(&StateOf(name), reason::kPublicationMissing,
            fmt::format("table {} is not published, and adding it failed: {}; run ALTER PUBLICATION "
                        "{} ADD TABLE {}",
@@ -261,7 +291,8 @@ void TableKeeper::CollectLook(absl::Time now) {
   lent_.desk->SetLookFailure(sighting.status(), now);
   if (!sighting.ok()) return;
   ApplySighting(*sighting, now);
-  seen_ = look_began_;
+  // One that the stream has not come to yet is not put off by those that follow.
+  if (!applied_look_) applied_look_ = {look_began_, sighting->at};
   report_due_ = true;
 }
 
@@ -286,7 +317,7 @@ void TableKeeper::ChunkFailed(const absl::Status& status, absl::Time now) {
     not_before_[chunk_of_] = now + kTableRetryPeriod;
     // It may have been removed meanwhile.
     if (state.has_reading()) {
-      WaitFor(fmt::format("trying again: {}", std::string(status.message())));
+      WaitFor(chunk_of_, fmt::format("trying again: {}", std::string(status.message())));
     }
   } else {
     Fail(&state, ReasonOf(status), std::string(status.message()));
@@ -307,7 +338,7 @@ void TableKeeper::Fail(v1::TableState* state, std::string_view reason, const std
 void TableKeeper::ApplySighting(const CatalogSighting& sighting, absl::Time now) {
   // The first look at a feed whose snapshot was taken before tables had states.
   const bool baseline = lent_.states->empty();
-  looked_ = true;
+  awaits_look_ = false;
   tables_.clear();
   to_publish_.clear();
   for (const TableSighting& seen : sighting.tables) {
@@ -318,6 +349,7 @@ void TableKeeper::ApplySighting(const CatalogSighting& sighting, absl::Time now)
     tables_[name] = seen.table;
     if (!empties) ApplyTable(seen, sighting, baseline);
   }
+  looked_ = true;
   FailMissing();
   std::erase_if(to_publish_, [&](const SourceTable& table) {
     const auto wait = not_before_.find(NameOf(table));
@@ -333,6 +365,8 @@ void TableKeeper::FailMissing() {
   for (auto& [name, state] : *lent_.states) {
     if (tables_.count(name) > 0) continue;
     if (state.reading().only_empties()) state.clear_reading(), Touch(name);
+    // Whatever is done to it is not seen until it is back.
+    if (state.postgres().published()) state.mutable_postgres()->set_published(false), Touch(name);
     if (!lent_.selection->Wants(name.first, name.second)) continue;
     if (!state.followed()) {
       Fail(&state, reason::kSourceTableMissing,
@@ -357,7 +391,9 @@ void TableKeeper::ApplyTable(const TableSighting& seen, const CatalogSighting& s
   const v1::PostgresTableFacts before = state.postgres();
   v1::PostgresTableFacts facts = seen.facts;
   AddPastColumns(before, &facts);
-  const std::string meanwhile = lent_.streaming->shapes().Seen(name, facts, sighting.at);
+  std::string meanwhile = lent_.streaming->shapes().Seen(name, facts, sighting.at);
+  // What a connection before this one read of the stream is forgotten.
+  if (!looked_ && meanwhile.empty()) meanwhile = AlteredUnseen(before, facts);
   const bool sent =
       facts.published() && sighting.publishes_all && (!seen.table.partitioned || sighting.via_root);
   // When it is sent again, that is a movement.
@@ -462,9 +498,10 @@ void TableKeeper::BeginReading(v1::TableState* state, const Movement& movement, 
 void TableKeeper::Start(bool quiet, absl::Time now) {
   if (look_.valid() || publish_.valid() || chunk_.valid() || read_) return;
   if (!to_publish_.empty()) {
-    publish_ =
-        session_->Run<bool>([publication = lent_.publication, table = to_publish_.front()](
-                                Connection* sql) { return Publish(sql, publication, table); });
+    publish_ = session_->Run<std::string>(
+        [publication = lent_.publication, table = to_publish_.front()](Connection* sql) {
+          return Publish(sql, publication, table);
+        });
     return;
   }
   if (look_due_ <= now) {

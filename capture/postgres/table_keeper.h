@@ -32,6 +32,7 @@
 #include "capture/postgres/streaming.h"
 #include "capture/postgres/table_chunk.h"
 #include "capture/postgres/table_desk.h"
+#include "capture/postgres/table_lock.h"
 #include "capture/postgres/table_selection.h"
 #include "capture/postgres/table_sighting.h"
 #include "capture/postgres/table_verifier.h"
@@ -48,6 +49,8 @@ inline constexpr absl::Duration kCatalogPeriodDefault = absl::Seconds(5);
 inline constexpr absl::Duration kLookGapMin = absl::Milliseconds(200);
 // A table with an error that needs a person is tried again, in case somebody saw to it.
 inline constexpr absl::Duration kTableErrorRetryPeriod = absl::Seconds(30);
+// A table that could not be published because of a lock; each try keeps the others waiting.
+inline constexpr absl::Duration kPublishRetryPeriod = absl::Seconds(5);
 inline constexpr absl::Duration kChunkTimeout = absl::Seconds(60);
 // A chunk that waits longer for its fence shows a stream that is behind.
 inline constexpr absl::Duration kFenceWaitLong = absl::Milliseconds(100);
@@ -80,6 +83,9 @@ class TableKeeper {
   // transaction; the batch is to be returned at once when any of them is there.
   absl::Status Step(const Position& head, absl::Time now, CaptureBatch* batch,
                     std::optional<Position>* made);
+  // With what the batch has of the stream: partitions whose rows it brings. REQUIRES: it has a
+  // checkpoint.
+  void NoteStreamedParts(CaptureBatch* batch);
   // Nothing can be told of a chunk before the stream is proved up to here.
   std::optional<Lsn> fence() const;
   // Whether Step has something to do now that the stream is proved up to `proved`.
@@ -87,6 +93,7 @@ class TableKeeper {
   absl::Time next_due() const;
 
  private:
+  void LookSoon(absl::Time now);
   void TakeOrders(absl::Time now);
   void Order(const TableOrder& order);
   // What the configuration names now. Between two transactions, so that each is captured by one
@@ -122,9 +129,10 @@ class TableKeeper {
                     std::optional<Position>* made);
   absl::Status Verify(const Position& head, absl::Time now);
   bool ChunkHolds(absl::Time now);
+  bool PartsAsSeen() const;
   bool ReadingHolds(absl::Time now);
   void SizeChunks(absl::Duration took);
-  void WaitFor(const std::string& what);
+  void WaitFor(const Name& name, const std::string& what);
   absl::Status AddReadRows(v1::TableState* state);
   void AddRow(bool fresh, const ComparedRow& row);
   absl::Status AddRemovals(v1::TableState* state);
@@ -146,14 +154,22 @@ class TableKeeper {
   bool report_due_ = true;
   absl::Time look_due_ = absl::InfinitePast();
   absl::Time look_began_ = absl::InfinitePast();
-  // When the look began that the states come of.
+  // When the look began that the states come of, and how far the stream must have come for them to
+  // say all that had moved by then.
   absl::Time seen_ = absl::InfinitePast();
+  struct AppliedLook {
+    absl::Time began;
+    Lsn at = 0;
+  };
+  std::optional<AppliedLook> applied_look_;
+  // The stream said something since then that the next look has to judge.
+  bool awaits_look_ = false;
   std::vector<SourceTable> to_publish_;
 
   // At most one of them is under way.
   std::future<absl::StatusOr<CatalogSighting>> look_;
   bool look_outdated_ = false;  // other tables were wanted when it began
-  std::future<absl::StatusOr<bool>> publish_;
+  std::future<absl::StatusOr<std::string>> publish_;  // what it waits for; empty: it is done
   std::future<absl::StatusOr<TableChunk>> chunk_;
   Name chunk_of_;
   bool chunk_verifies_ = false;

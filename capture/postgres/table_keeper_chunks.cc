@@ -108,7 +108,18 @@ void TableKeeper::AskAgain() {
 
 // ---- A chunk whose fence was passed.
 
+// A partition that came since the last look may be gone again at the next one.
+bool TableKeeper::PartsAsSeen() const {
+  const auto state = lent_.states->find(chunk_of_);
+  if (state == lent_.states->end() || !state->second.postgres().partitioned()) return true;
+  return read_->lines.empty() || HasParts(state->second.postgres(), read_->parts);
+}
+
 bool TableKeeper::ChunkHolds(absl::Time now) {
+  if (!PartsAsSeen()) {
+    look_due_ = now;
+    return false;
+  }
   if (!window_.Holds(read_->snapshot)) {
     // The fewer rows are asked for, the shorter the time in which they must be left alone.
     rows_max_ = std::max(rows_max_ / 2, kChunkRowsMin);
@@ -131,28 +142,24 @@ void TableKeeper::SizeChunks(absl::Duration took) {
 }
 
 bool TableKeeper::ReadingHolds(absl::Time now) {
-  if (read_->held_up_by > 0) {
-    // What was written before the table was published is never sent.
+  if (!read_->waits_for.empty()) {
     not_before_[chunk_of_] = now + kTableRetryPeriod;
-    WaitFor(
-        fmt::format("waiting for transaction {} to end, which may have written to the table before "
-                    "it was published",
-                    read_->held_up_by));
+    WaitFor(chunk_of_, read_->waits_for);
     return false;
   }
   if (!ChunkHolds(now)) {
     not_before_[chunk_of_] = now + kChunkRetryPeriod;
     return false;
   }
-  WaitFor("");
+  WaitFor(chunk_of_, "");
   return true;
 }
 
-void TableKeeper::WaitFor(const std::string& what) {
-  v1::TableState& state = StateOf(chunk_of_);
+void TableKeeper::WaitFor(const Name& name, const std::string& what) {
+  v1::TableState& state = StateOf(name);
   if (state.reading().waits_for() == what) return;
   state.mutable_reading()->set_waits_for(what);
-  Touch(chunk_of_);
+  Touch(name);
 }
 
 absl::Status TableKeeper::Emit(const Position& head, absl::Time now, CaptureBatch* batch,
@@ -197,7 +204,9 @@ absl::Status TableKeeper::Emit(const Position& head, absl::Time now, CaptureBatc
 
 absl::Status TableKeeper::Verify(const Position& head, absl::Time now) {
   absl::Status status;
-  if (ChunkHolds(now)) {
+  if (!read_->waits_for.empty()) {
+    verifier_.Waits(read_->waits_for, now);
+  } else if (ChunkHolds(now)) {
     const Position proved = Position::Of(head.generation(), lent_.streaming->proved());
     status = verifier_.Compare(*read_, std::max(head, proved), now);
   } else {

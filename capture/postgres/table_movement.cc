@@ -8,6 +8,9 @@
 namespace tidemark::capture::postgres {
 namespace {
 
+// Never the beginning of what a look finds.
+constexpr char kStreamedPart[] = "streamed:";
+
 using Columns = google::protobuf::RepeatedPtrField<v1::PostgresColumnFacts>;
 
 template <class Repeated>
@@ -109,6 +112,20 @@ std::string MovedParts(const v1::PostgresTableFacts& before, const v1::PostgresT
   return "a partition was detached and attached again";
 }
 
+// A new owner is noted where a new name is, and moves nothing.
+bool Renamed(const v1::PostgresTableFacts& before, const v1::PostgresTableFacts& now) {
+  const std::string& named = before.named_xmin();
+  const std::string owner = named.substr(0, named.find(':') + 1);
+  return !owner.empty() && named != now.named_xmin() && now.named_xmin().starts_with(owner);
+}
+
+// Other rows of the catalog make the publication send it: it may have been without for a moment.
+// They are not known of a table that was looked at before they were noted.
+bool PublishedAnew(const v1::PostgresTableFacts& before, const v1::PostgresTableFacts& now) {
+  if (!before.published()) return true;
+  return !before.published_by().empty() && before.published_by() != now.published_by();
+}
+
 }  // namespace
 
 // The same text may be another value of another type, and nothing is rewritten where the bytes on
@@ -132,19 +149,52 @@ void AddPastColumns(const v1::PostgresTableFacts& before, v1::PostgresTableFacts
   }
 }
 
+bool NotePart(uint32_t part_oid, v1::PostgresTableFacts* facts) {
+  const std::string seen = fmt::format("{}:", part_oid);
+  const std::string streamed = fmt::format("{}{}", kStreamedPart, part_oid);
+  for (const std::string& file : facts->files()) {
+    if (file.starts_with(seen) || file == streamed) return false;
+  }
+  facts->add_files(streamed);
+  return true;
+}
+
+bool HasParts(const v1::PostgresTableFacts& facts, std::span<const uint32_t> part_oids) {
+  return std::equal(facts.files().begin(), facts.files().end(), part_oids.begin(), part_oids.end(),
+                    [](const std::string& file, uint32_t oid) {
+                      return file.starts_with(fmt::format("{}:", oid));
+                    });
+}
+
+std::string AlteredUnseen(const v1::PostgresTableFacts& before, const v1::PostgresTableFacts& now) {
+  for (const v1::PostgresColumnFacts& column : now.columns()) {
+    const v1::PostgresColumnFacts* same = ColumnOfNumber(before.columns(), column.number());
+    if (same == nullptr || same->xmin() == column.xmin()) continue;
+    return fmt::format("column {} was altered while nobody looked", column.name());
+  }
+  return "";
+}
+
 Movement MovementBetween(const v1::PostgresTableFacts& before, const v1::PostgresTableFacts& now) {
   using Kind = Movement::Kind;
+  const bool published_anew = PublishedAnew(before, now);
   if (!SameKey(before, now)) {
-    return {Kind::kReload, "its rows are told apart by other columns", !before.published()};
+    return {Kind::kReload, "its rows are told apart by other columns", published_anew};
+  }
+  if (before.oid() != now.oid()) {
+    return {Kind::kRead, "it was replaced by another table", published_anew};
   }
   if (!before.published()) return {Kind::kRead, "it was added to the publication", true};
   if (!Same(before.published_columns(), now.published_columns())) {
     return {Kind::kRead, "the publication sends other columns of it", true};
   }
-  if (before.row_filter() != now.row_filter()) {
-    return {Kind::kRead, "the publication sends other rows of it", true};
+  if (published_anew) {
+    return {Kind::kRead, "the publication was changed, and may not have sent all of it meanwhile",
+            true};
   }
-  if (before.oid() != now.oid()) return {Kind::kRead, "it was replaced by another table"};
+  if (Renamed(before, now)) {
+    return {Kind::kRead, "it had another name or schema, or another table had its name"};
+  }
   const bool rewritten = !Same(before.files(), now.files());
   for (const v1::PostgresColumnFacts& column : now.columns()) {
     std::string cause = MovedColumn(before, column, rewritten);

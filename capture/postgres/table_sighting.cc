@@ -1,33 +1,32 @@
 #include "capture/postgres/table_sighting.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
+#include "capture/postgres/partition_tree.h"
 #include "capture/postgres/server_facts.h"
 #include "capture/postgres/sql_text.h"
 
 namespace tidemark::capture::postgres {
 namespace {
 
+// {0} parts, {1} the tables, {2} those whose generated columns are sent.
 constexpr char kColumnsSql[] =
-    "SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.atthasmissing OR"
-    " c.relkind = 'p' AND EXISTS (SELECT FROM pg_partition_tree(a.attrelid) t JOIN pg_attribute p"
-    "  ON p.attrelid = t.relid AND p.attname = a.attname AND NOT p.attisdropped AND "
-    "p.atthasmissing)"
-    ", a.xmin::text FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid WHERE a.attrelid IN "
-    "({}) AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attrelid, "
-    "a.attnum";
-// A table is its own only part. A partition that was attached anew is one that nobody looked at
-// while it was on its own.
+    "{0} SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.atthasmissing OR"
+    " EXISTS (SELECT FROM parts t JOIN pg_attribute p ON p.attrelid = t.part AND p.attname ="
+    " a.attname AND NOT p.attisdropped AND p.atthasmissing WHERE t.root = a.attrelid)"
+    ", a.xmin::text FROM pg_attribute a WHERE a.attrelid IN ({1}) AND a.attnum > 0 AND NOT"
+    " a.attisdropped AND (a.attgenerated = '' OR a.attgenerated = 's' AND a.attrelid IN ({2}))"
+    " ORDER BY a.attrelid, a.attnum";
+// {0} parts, {1} the tables. A table is its own only part. A partition that was attached anew is
+// one that nobody looked at while it was on its own.
 constexpr char kFilesSql[] =
-    "SELECT r.oid, p.relid, c.relfilenode, p.attached FROM pg_class r CROSS JOIN LATERAL ("
-    "  SELECT t.relid::oid, ':' || (SELECT string_agg(i.xmin::text, ',') FROM pg_inherits i WHERE"
-    "   i.inhrelid = t.relid) FROM pg_partition_tree(r.oid) t WHERE t.level > 0 AND r.relkind = 'p'"
-    "  UNION ALL SELECT r.oid, '' WHERE r.relkind <> 'p') p(relid, attached)"
-    " JOIN pg_class c ON c.oid = p.relid WHERE r.oid IN ({}) ORDER BY r.oid, p.relid";
+    "{0} SELECT p.root, p.part, c.relfilenode, p.attached FROM (SELECT root, part, ':' || attached"
+    " FROM parts UNION ALL SELECT r.oid, r.oid, '' FROM pg_class r WHERE r.oid IN ({1}) AND"
+    " r.relkind <> 'p') p(root, part, attached) JOIN pg_class c ON c.oid = p.part"
+    " ORDER BY p.root, p.part";
 constexpr char kKeysSql[] =
     "SELECT i.indrelid, a.attname FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid"
     " CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY k(attnum, place)"
@@ -37,10 +36,18 @@ constexpr char kKeysSql[] =
 
 using FactsByOid = absl::flat_hash_map<uint64_t, v1::PostgresTableFacts*>;
 
-absl::Status AddColumns(Connection* sql, const std::string& oids, absl::Time deadline,
+// OIDs for SQL.
+struct OidLists {
+  std::string all;
+  std::string with_generated = "0";
+  std::string parts;
+};
+
+absl::Status AddColumns(Connection* sql, const OidLists& oids, absl::Time deadline,
                         const FactsByOid& facts) {
   absl::StatusOr<ResultRows> rows =
-      sql->Query(fmt::format(kColumnsSql, oids), "looking at the tables' columns", deadline);
+      sql->Query(fmt::format(kColumnsSql, oids.parts, oids.all, oids.with_generated),
+                 "looking at the tables' columns", deadline);
   if (!rows.ok()) return rows.status();
   for (size_t row = 0; row < rows->rows.size(); ++row) {
     v1::PostgresColumnFacts* column = facts.at(rows->Number(row, 0))->add_columns();
@@ -54,10 +61,10 @@ absl::Status AddColumns(Connection* sql, const std::string& oids, absl::Time dea
   return absl::OkStatus();
 }
 
-absl::Status AddFilesAndKeys(Connection* sql, const std::string& oids, absl::Time deadline,
+absl::Status AddFilesAndKeys(Connection* sql, const OidLists& oids, absl::Time deadline,
                              const FactsByOid& facts) {
-  absl::StatusOr<ResultRows> files =
-      sql->Query(fmt::format(kFilesSql, oids), "looking at the tables' files", deadline);
+  absl::StatusOr<ResultRows> files = sql->Query(fmt::format(kFilesSql, oids.parts, oids.all),
+                                                "looking at the tables' files", deadline);
   if (!files.ok()) return files.status();
   for (size_t row = 0; row < files->rows.size(); ++row) {
     facts.at(files->Number(row, 0))
@@ -65,7 +72,7 @@ absl::Status AddFilesAndKeys(Connection* sql, const std::string& oids, absl::Tim
             fmt::format("{}:{}{}", files->Text(row, 1), files->Text(row, 2), files->Text(row, 3)));
   }
   absl::StatusOr<ResultRows> keys =
-      sql->Query(fmt::format(kKeysSql, oids), "looking at the tables' keys", deadline);
+      sql->Query(fmt::format(kKeysSql, oids.all), "looking at the tables' keys", deadline);
   if (!keys.ok()) return keys.status();
   for (size_t row = 0; row < keys->rows.size(); ++row) {
     facts.at(keys->Number(row, 0))->add_key_columns(keys->Text(row, 1));
@@ -75,18 +82,21 @@ absl::Status AddFilesAndKeys(Connection* sql, const std::string& oids, absl::Tim
 
 absl::Status AddFacts(Connection* sql, absl::Time deadline, std::vector<TableSighting>* tables) {
   if (tables->empty()) return absl::OkStatus();
-  std::vector<uint32_t> oids;
+  OidLists oids;
   FactsByOid facts;
   for (TableSighting& sighting : *tables) {
-    oids.push_back(sighting.table.oid);
-    facts[sighting.table.oid] = &sighting.facts;
-    sighting.facts.set_oid(sighting.table.oid);
-    sighting.facts.set_partitioned(sighting.table.partitioned);
-    sighting.facts.set_replica_identity(std::string(1, sighting.table.replica_identity));
+    const SourceTable& table = sighting.table;
+    oids.all += fmt::format("{}{}", oids.all.empty() ? "" : ",", table.oid);
+    if (table.MaySendGenerated()) oids.with_generated += fmt::format(",{}", table.oid);
+    facts[table.oid] = &sighting.facts;
+    sighting.facts.set_oid(table.oid);
+    sighting.facts.set_partitioned(table.partitioned);
+    sighting.facts.set_named_xmin(table.named_xmin);
+    sighting.facts.set_replica_identity(std::string(1, table.replica_identity));
   }
-  const std::string list = fmt::format("{}", fmt::join(oids, ","));
-  if (absl::Status status = AddColumns(sql, list, deadline, facts); !status.ok()) return status;
-  return AddFilesAndKeys(sql, list, deadline, facts);
+  oids.parts = WithParts(sql->server_version(), fmt::format("r.oid IN ({})", oids.all));
+  if (absl::Status status = AddColumns(sql, oids, deadline, facts); !status.ok()) return status;
+  return AddFilesAndKeys(sql, oids, deadline, facts);
 }
 
 void AddPublication(const Publication& publication, CatalogSighting* sighting) {
@@ -102,7 +112,7 @@ void AddPublication(const Publication& publication, CatalogSighting* sighting) {
     seen.facts.set_published(true);
     seen.facts.mutable_published_columns()->Add(published->columns.begin(),
                                                 published->columns.end());
-    seen.facts.set_row_filter(published->row_filter);
+    seen.facts.set_published_by(published->published_by);
   }
 }
 

@@ -74,6 +74,16 @@ inline constexpr int kPastColumnsMax = 1600;
 // was not touched since is still stored with their values. Pure.
 void AddPastColumns(const v1::PostgresTableFacts& before, v1::PostgresTableFacts* now);
 
+// Rows of this partition of the table were streamed: where no look saw it, that is noted as what
+// was seen, so that the next look finds another thing. False where it is known. Pure.
+bool NotePart(uint32_t part_oid, v1::PostgresTableFacts* facts);
+// Whether the partitions that a look saw are these, rising. Pure.
+bool HasParts(const v1::PostgresTableFacts& facts, std::span<const uint32_t> part_oids);
+
+// Why a table that nobody followed between two looks, neither here nor in the stream, is to be read
+// though both looks find the same; empty: it is not. Pure.
+std::string AlteredUnseen(const v1::PostgresTableFacts& before, const v1::PostgresTableFacts& now);
+
 // Between two looks at a table of one name. REQUIRES: `now` is published, and has its past columns.
 // Pure.
 Movement MovementBetween(const v1::PostgresTableFacts& before, const v1::PostgresTableFacts& now);

@@ -103,7 +103,10 @@ absl::StatusOr<std::optional<ChunkOrder>> TableVerifier::Next(size_t rows_max, a
     }
     const v1::TableState& state = lent_.states->at(subject_->name);
     if (state.has_reading() || !state.postgres().published()) {
-      TellWaiting(state);
+      TellWaiting(
+          state.has_reading()
+              ? fmt::format("it is being read ({}), and is compared then", state.reading().cause())
+              : "it is being added to the publication, and is compared then");
       break;
     }
     auto next = NextOfTable(rows_max);
@@ -167,15 +170,12 @@ void TableVerifier::EndPass() {
   subject_->pass_at_end = false;
 }
 
-void TableVerifier::TellWaiting(const v1::TableState& state) {
+void TableVerifier::TellWaiting(const std::string& what) {
   if (std::exchange(subject_->told_waiting, true)) return;
   v1::VerifyResponse waits;
   waits.set_table(Text(subject_->name));
   waits.set_rows_compared(subject_->totals.rows_compared());
-  waits.set_waits_for(
-      state.has_reading()
-          ? fmt::format("it is being read ({}), and is compared then", state.reading().cause())
-          : "it is being added to the publication, and is compared then");
+  waits.set_waits_for(what);
   order_->sink->Put(std::move(waits));
 }
 

@@ -77,6 +77,8 @@ class TableVerifier {
   // nothing; it could not be read. Errors are the store's.
   absl::Status Compare(const TableChunk& chunk, const Position& at, absl::Time now);
   void ReadAgain(absl::Time now);
+  // It has to wait for something at the source.
+  void Waits(const std::string& what, absl::Time now);
   void Failed(const absl::Status& status, absl::Time now);
 
  private:
@@ -111,7 +113,8 @@ class TableVerifier {
   void AskAgain(ChunkOrder* order);
   void AskKnown(ChunkOrder* order);
   void EndPass();
-  void TellWaiting(const v1::TableState& state);
+  void AskAsBefore();
+  void TellWaiting(const std::string& what);
   void EndTable(const absl::Status& status);
   void End(const absl::Status& status);
 

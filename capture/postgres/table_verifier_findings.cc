@@ -172,12 +172,23 @@ void TableVerifier::Report(v1::DifferenceKind kind, std::string key, v1::VerifyR
   order_->sink->Put(std::move(finding));
 }
 
-void TableVerifier::ReadAgain(absl::Time now) {
-  if (!subject_) return;
+void TableVerifier::AskAsBefore() {
   for (auto key = asked_.rbegin(); key != asked_.rend(); ++key) {
     const auto looks = looks_.find(key->key);
     subject_->again.push_front({std::move(*key), looks == looks_.end() ? 0 : looks->second});
   }
+}
+
+void TableVerifier::Waits(const std::string& what, absl::Time now) {
+  if (!subject_) return;
+  AskAsBefore();
+  TellWaiting(what);
+  due_ = now + kTableRetryPeriod;
+}
+
+void TableVerifier::ReadAgain(absl::Time now) {
+  if (!subject_) return;
+  AskAsBefore();
   due_ = now + kChunkRetryPeriod;
   if (++subject_->failures < kChunkFailuresMax) return;
   EndTable(Refused(reason::kTableBusy,

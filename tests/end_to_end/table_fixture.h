@@ -6,6 +6,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,7 +36,10 @@ class TableFixture : public ::testing::Test {
   void StartServer(LiveTidemarkOptions options = {}) {
     if (tidemark_ == nullptr) {
       // What moved without a message is found sooner than an application needs it.
-      options.postgres_lines.push_back("catalog_period: 1s");
+      if (std::none_of(options.postgres_lines.begin(), options.postgres_lines.end(),
+                       [](const auto& line) { return line.starts_with("catalog_period:"); })) {
+        options.postgres_lines.push_back("catalog_period: 1s");
+      }
       tidemark_ = std::make_unique<LiveTidemark>(*postgres_, std::move(options));
     }
     const absl::Status started = tidemark_->Start();

@@ -1,6 +1,9 @@
 // Rows that move without a message: found within a bounded time, and told as what really differs;
 // or a named error state of that table, while the others flow.
 #include <gmock/gmock.h>
+#include <signal.h>
+
+#include <utility>
 
 #include "tests/end_to_end/table_fixture.h"
 
@@ -23,6 +26,25 @@ class TableMovementTest : public TableFixture {
     return ops;
   }
 
+  // No look at the catalog that has not begun comes to its end before LetLooksGo: the process that
+  // serves them is stopped, between two of them.
+  void HoldLooks() {
+    ASSERT_TRUE(WaitUntil(
+        [&] {
+          const auto pid = postgres_->QueryValue(
+              "select pid from pg_stat_activity where application_name like 'tidemark/%' and state "
+              "= 'idle' and query = 'COMMIT'");
+          if (!pid.ok() || pid->empty()) return false;
+          looking_ = std::stoi(*pid);
+          return kill(looking_, SIGSTOP) == 0;
+        },
+        kDeadline));
+  }
+  void LetLooksGo() { kill(std::exchange(looking_, 0), SIGCONT); }
+  void TearDown() override {
+    if (looking_ != 0) LetLooksGo();
+  }
+
   // The subscriber's rows become the table's.
   ::testing::AssertionResult WaitUntilEqual(const std::string& table) {
     return WaitUntil(
@@ -36,6 +58,8 @@ class TableMovementTest : public TableFixture {
                  ::testing::PrintToString(There(table)) + StatusOf(table).ShortDebugString();
         });
   }
+
+  pid_t looking_ = 0;
 };
 
 constexpr char kPartitioned[] =
@@ -191,6 +215,83 @@ TEST_F(TableMovementTest, APartitionThatWasChangedOnItsOwn) {
   EXPECT_EQ(Here("public.pa"), There("public.pa"));
 }
 
+// proves B014, B015: between two looks a partition comes, is written to and goes, or is dropped.
+TEST_F(TableMovementTest, APartitionThatWasThereForAMoment) {
+  SetUpPostgres();
+  Exec({kPartitioned, "create table pa3 (id int, k int, a text, primary key (id, k))",
+        "insert into pa3 values (7, 3, 'pre')"});
+  StartServer();
+  CatchUp();
+  const auto stays_equal = [&](const std::vector<std::string>& statements) {
+    ASSERT_TRUE(WaitUntilSettled("public.pa"));
+    HoldLooks();
+    Exec(statements);
+    CatchUp();
+    EXPECT_NE(Here("public.pa"), There("public.pa")) << "nobody looked yet";
+    LetLooksGo();
+    ASSERT_TRUE(WaitUntilSettled("public.pa"));
+    CatchUp();
+    EXPECT_EQ(Here("public.pa"), There("public.pa")) << statements[0];
+  };
+  stays_equal({"alter table pa attach partition pa3 for values in (3)",
+               "insert into pa values (8, 3, 'in')", "update pa set a = 'x' where id = 7",
+               "alter table pa detach partition pa3"});
+  stays_equal({"create table pa4 partition of pa for values in (4)",
+               "insert into pa values (9, 4, 'in')", "drop table pa4"});
+  stays_equal(
+      {"begin; create table pa4 partition of pa for values in (4); insert into pa values "
+       "(10, 4, 'in'); alter table pa detach partition pa4; drop table pa4; commit"});
+  stays_equal({"create table pa5 partition of pa for values in (5) partition by range (id)",
+               "create table pa5a partition of pa5 for values from (0) to (100)",
+               "insert into pa values (11, 5, 'deep')", "drop table pa5"});
+}
+
+// proves B014, R28: what the stream told of it is not forgotten with the server.
+TEST_F(TableMovementTest, APartitionThatWentWhileTheServerWasDead) {
+  SetUpPostgres();
+  Exec({kPartitioned});
+  StartServer();
+  CatchUp();
+  ASSERT_TRUE(WaitUntilSettled("public.pa"));
+  HoldLooks();
+  Exec(
+      {"create table pa4 partition of pa for values in (4)", "insert into pa values (9, 4, 'in')"});
+  CatchUp();
+  tidemark_->Kill9();
+  LetLooksGo();
+  Exec({"drop table pa4"});
+  StartServer();
+  ASSERT_TRUE(WaitUntilEqual("public.pa"));
+}
+
+// proves B014, B079: rows of which the stream never said a word.
+TEST_F(TableMovementTest, APartitionThatIsThereForAMomentWhileItsRootIsRead) {
+  SetUpPostgres();
+  Exec({kPartitioned, "insert into pa select i, 1, 'row ' || i from generate_series(10, 60000) i",
+        "create table pa3 (id int, k int, a text, primary key (id, k))",
+        "insert into pa3 select i, 3, 'came' from generate_series(50000, 60000) i"});
+  LiveTidemarkOptions options;
+  options.postgres_lines = {"catalog_period: 1h"};
+  StartServer(options);
+  CatchUp();
+  ASSERT_TRUE(StartSnapshot("public.pa").ok());
+  ASSERT_TRUE(WaitUntil([&] { return StatusOf("public.pa").rows_read() > 2000; }, kDeadline));
+  Exec({"alter table pa attach partition pa3 for values in (3)"});
+  ASSERT_EQ(StatusOf("public.pa").state(), v1::TABLE_FOLLOW_STATE_READING);
+  ASSERT_TRUE(WaitUntil(
+      [&] {
+        const v1::TableStatus status = StatusOf("public.pa");
+        return status.state() == v1::TABLE_FOLLOW_STATE_FOLLOWED || status.rows_read() > 55000;
+      },
+      kDeadline));
+  Exec({"alter table pa detach partition pa3"});
+  // An order makes it look.
+  ASSERT_TRUE(StartSnapshot("public.marker").ok());
+  ASSERT_TRUE(WaitUntilSettled("public.pa"));
+  CatchUp();
+  EXPECT_TRUE(Here("public.pa") == There("public.pa")) << Here("public.pa").size() << " rows";
+}
+
 // proves B017: not a byte on the disk changes, and the values are others.
 TEST_F(TableMovementTest, ATypeThatReadsTheSameBytesOtherwise) {
   SetUpPostgres();
@@ -321,6 +422,84 @@ TEST_F(TableMovementTest, PublicationChangedByHand) {
   Exec({"insert into t values (3)"});
   CatchUp();
   EXPECT_EQ(Here("public.t"), There("public.t"));
+}
+
+// proves B065: whoever looks at both ends sees the same table in the same publication.
+TEST_F(TableMovementTest, PublicationsThatLeaveSomethingOutForAMoment) {
+  SetUpPostgres();
+  Exec({"create schema s", "create table t (id int primary key)", "insert into t values (1)",
+        "create table s.other (id int primary key)",
+        "create publication tidemark_main for table t, marker, tables in schema s"});
+  LiveTidemarkOptions options;
+  options.postgres_lines = {"tables: [public.t, public.marker, 's.*']"};
+  StartServer(options);
+  CatchUp();
+  const auto is_found = [&](const std::string& table, const std::vector<std::string>& statements) {
+    ASSERT_TRUE(WaitUntilSettled(table));
+    HoldLooks();
+    Exec(statements);
+    CatchUp();
+    EXPECT_NE(Here(table), There(table)) << statements[0];
+    LetLooksGo();
+    EXPECT_TRUE(WaitUntilEqual(table)) << statements[0];
+  };
+  is_found("public.t", {"alter publication tidemark_main drop table t", "insert into t values (2)",
+                        "alter publication tidemark_main add table t"});
+  is_found("s.other", {"alter publication tidemark_main drop tables in schema s",
+                       "insert into s.other values (1)",
+                       "alter publication tidemark_main add tables in schema s"});
+  is_found(
+      "public.t",
+      {"alter publication tidemark_main set (publish = 'insert')", "delete from t where id = 1",
+       "alter publication tidemark_main set (publish = 'insert, update, delete, truncate')"});
+  is_found("s.other", {"alter table s.other set schema public", "insert into other values (5)",
+                       "alter table other set schema s"});
+  is_found("public.t",
+           {"alter publication tidemark_main set table t where (id > 5), marker",
+            "insert into t values (3)", "alter publication tidemark_main set table t, marker",
+            "alter publication tidemark_main add tables in schema s"});
+}
+
+// proves B065, H4: of a transaction that was open meanwhile, only what it wrote then is sent.
+TEST_F(TableMovementTest, AWriterWhileItsTableIsNotPublished) {
+  SetUpPostgres();
+  Exec({"create table t (id int primary key)",
+        "create publication tidemark_main for table t, marker"});
+  StartServer();
+  CatchUp();
+  ASSERT_TRUE(WaitUntilSettled("public.t"));
+  auto writer = postgres_->Connect();
+  ASSERT_TRUE(writer.ok());
+  HoldLooks();
+  Exec({"alter publication tidemark_main drop table t"});
+  ASSERT_TRUE((*writer)->Exec("begin; insert into t values (1)").ok());
+  Exec({"alter publication tidemark_main add table t"});
+  LetLooksGo();
+  ASSERT_TRUE(WaitForState("public.t", v1::TABLE_FOLLOW_STATE_READING, "waiting for transaction"));
+  ASSERT_TRUE((*writer)->Exec("insert into t values (2); commit").ok());
+  ASSERT_TRUE(WaitUntilEqual("public.t"));
+}
+
+// proves B021, B019: and with the server dead in the middle.
+TEST_F(TableMovementTest, WhatWasOtherwiseWhileTheServerDied) {
+  SetUpPostgres();
+  Exec({"create table t (id int primary key, a text)", "insert into t values (1, 'x'), (2, 'y')",
+        "create table lent (id int primary key, a text)", "insert into lent values (1, 'x')"});
+  LiveTidemarkOptions options;
+  options.postgres_lines = {"tables: [public.t, public.lent, public.marker]"};
+  StartServer(options);
+  CatchUp();
+  ASSERT_TRUE(WaitUntilSettled("public.t"));
+  HoldLooks();
+  Exec({"alter table t rename a to b", "update t set id = id + 10",
+        "alter table lent rename to away", "update away set a = 'z'"});
+  CatchUp();
+  tidemark_->Kill9();
+  LetLooksGo();
+  Exec({"alter table t rename b to a", "alter table away rename to lent"});
+  StartServer();
+  for (const char* table : {"public.t", "public.lent"}) ASSERT_TRUE(WaitUntilEqual(table));
+  EXPECT_THAT(Here("public.t"), ElementsAre("a='x' id='11'", "a='y' id='12'"));
 }
 
 TEST_F(TableMovementTest, AnotherReplicaIdentity) {

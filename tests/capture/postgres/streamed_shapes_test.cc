@@ -11,6 +11,7 @@ namespace tidemark::capture::postgres {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 constexpr uint32_t kInt = 23;
 constexpr uint32_t kText = 25;
@@ -23,26 +24,22 @@ using Columns = std::vector<std::pair<std::string, uint32_t>>;
 // Everything happens behind what came before, but for AnnounceAt.
 class StreamedShapesTest : public ::testing::Test {
  protected:
-  void Announce(const Columns& columns, const std::string& table = "t", uint32_t oid = 7) {
-    AnnounceAt(++clock_, columns, table, oid);
-  }
-  void AnnounceAt(Lsn commit, const Columns& columns, const std::string& table = "t",
-                  uint32_t oid = 7) {
-    RelationDescription description{.oid = oid, .schema_name = "public", .table_name = table};
+  void Announce(const Columns& columns) { AnnounceAt(++clock_, columns); }
+  void AnnounceAt(Lsn commit, const Columns& columns) {
+    RelationDescription description{.oid = 7, .schema_name = "public", .table_name = "t"};
     for (const auto& [name, type] : columns) description.columns.push_back({name, type});
     shapes_.Announced(description, commit);
   }
-  std::string Look(const Columns& columns, const std::string& table = "t", uint32_t oid = 7,
-                   const std::vector<std::string>& published = {}) {
+  std::string Look(const Columns& columns, const std::vector<std::string>& published = {}) {
     v1::PostgresTableFacts facts;
-    facts.set_oid(oid);
+    facts.set_oid(7);
     for (const auto& [name, type] : columns) {
       v1::PostgresColumnFacts* column = facts.add_columns();
       column->set_name(name);
       column->set_type_oid(type);
     }
     facts.mutable_published_columns()->Add(published.begin(), published.end());
-    return shapes_.Seen({"public", table}, facts, ++clock_);
+    return shapes_.Seen({"public", "t"}, facts, ++clock_);
   }
 
   Lsn clock_ = 100;
@@ -95,14 +92,13 @@ TEST_F(StreamedShapesTest, AColumnWithAnotherTypeForAMoment) {
   EXPECT_EQ(Look(kPlain), "") << "its values read the same";
 }
 
-TEST_F(StreamedShapesTest, ATableWithAnotherNameForAMoment) {
-  Look(kPlain);
-  Announce(kPlain, "elsewhere");
-  EXPECT_THAT(Look(kPlain), HasSubstr("it had another name"));
-  Announce(kPlain, "t", 8);
-  EXPECT_THAT(Look(kPlain), HasSubstr("another table had its name"));
-  Announce(kPlain);
-  EXPECT_EQ(Look(kPlain), "");
+TEST_F(StreamedShapesTest, PartitionsAreHandedOverOnce) {
+  const StreamedShapes::Name root("public", "pa");
+  shapes_.PartStreamed(root, 9);
+  shapes_.PartStreamed(root, 8);
+  shapes_.PartStreamed(root, 9);
+  EXPECT_THAT(shapes_.TakeParts(), ::testing::ElementsAre(Pair(root, 8u), Pair(root, 9u)));
+  EXPECT_THAT(shapes_.TakeParts(), ::testing::IsEmpty());
 }
 
 // A look that is ahead of the stream says nothing of what the stream announces then.
@@ -115,9 +111,9 @@ TEST_F(StreamedShapesTest, AStreamThatIsBehindTellsOldShapes) {
 }
 
 TEST_F(StreamedShapesTest, ColumnsThatAreNotPublishedAreNotMissed) {
-  Look(kPlain, "t", 7, {"id"});
+  Look(kPlain, {"id"});
   Announce({{"id", kInt}});
-  EXPECT_EQ(Look(kPlain, "t", 7, {"id"}), "");
+  EXPECT_EQ(Look(kPlain, {"id"}), "");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "capture/postgres/table_sighting.h"
 
@@ -20,6 +21,8 @@ Facts Plain() {
   facts.add_key_columns("id");
   facts.set_published(true);
   facts.add_files("100:5000");
+  facts.set_published_by("20:700 30:701");
+  facts.set_named_xmin("10:699");
   for (const char* name : {"id", "v"}) {
     v1::PostgresColumnFacts* column = facts.add_columns();
     column->set_number(static_cast<uint32_t>(facts.columns_size()));
@@ -48,6 +51,29 @@ TEST(TableMovementTest, ReplacedTablesMoved) {  // proves B021
   const Movement movement = After([](Facts* now) { now->set_oid(101); });
   EXPECT_EQ(movement.kind, Kind::kRead);
   EXPECT_FALSE(movement.waits_for_writers) << "nobody wrote into it beside the exchange";
+  const Movement published = After([](Facts* now) {
+    now->set_oid(101);
+    now->set_published_by("20:700 31:710");
+  });
+  EXPECT_TRUE(published.waits_for_writers) << "somebody may, before it was published";
+}
+
+// There and back again.
+TEST(TableMovementTest, ATableThatWasNamedAnewMoved) {  // proves B021
+  EXPECT_EQ(After([](Facts* now) { now->set_named_xmin("10:720"); }).kind, Kind::kRead);
+  EXPECT_EQ(After([](Facts* now) { now->set_named_xmin("11:720"); }).kind, Kind::kNone)
+      << "it got another owner";
+  Facts unknown = Plain();
+  unknown.clear_named_xmin();
+  EXPECT_EQ(MovementBetween(unknown, Plain()).kind, Kind::kNone) << "of an older server";
+}
+
+TEST(TableMovementTest, WhatNobodyFollowedMayHaveBeenAltered) {  // proves B019
+  Facts now = Plain();
+  EXPECT_EQ(AlteredUnseen(Plain(), now), "");
+  now.mutable_columns(1)->set_xmin("800");
+  EXPECT_NE(AlteredUnseen(Plain(), now), "");
+  EXPECT_EQ(AlteredUnseen({}, now), "");
 }
 
 TEST(TableMovementTest, RewritesMoveTheColumnsTheyTouch) {  // proves B017
@@ -154,7 +180,16 @@ TEST(TableMovementTest, WhatWasNotSentMeanwhileIsRead) {  // proves B065
   EXPECT_EQ(movement.kind, Kind::kRead);
   EXPECT_TRUE(movement.waits_for_writers);
   EXPECT_EQ(After([](Facts* now) { now->add_published_columns("id"); }).kind, Kind::kRead);
-  EXPECT_EQ(After([](Facts* now) { now->set_row_filter("v > 1"); }).kind, Kind::kRead);
+}
+
+// Out of the publication and in again, another row filter, an operation left out for a moment.
+TEST(TableMovementTest, APublicationThatWasChangedMayHaveLeftRowsOut) {  // proves B065
+  const Movement movement = After([](Facts* now) { now->set_published_by("20:700 31:710"); });
+  EXPECT_EQ(movement.kind, Kind::kRead);
+  EXPECT_TRUE(movement.waits_for_writers);
+  Facts unknown = Plain();
+  unknown.clear_published_by();
+  EXPECT_EQ(MovementBetween(unknown, Plain()).kind, Kind::kNone) << "of an older server";
 }
 
 TEST(TableMovementTest, PartitionsMoveAsAWhole) {  // proves B014, B016
@@ -170,6 +205,25 @@ TEST(TableMovementTest, PartitionsMoveAsAWhole) {  // proves B014, B016
   EXPECT_EQ(After([](Facts* now) { now->set_files(1, "200:6000:901"); }, root).cause,
             "a partition was detached and attached again")
       << "on its own, its changes are not sent";
+}
+
+// It may be gone before anybody looks, and its rows stay.
+TEST(TableMovementTest, APartitionThatOnlyTheStreamKnowsMoves) {  // proves B014, B015
+  Facts root = Plain();
+  root.set_partitioned(true);
+  root.set_files(0, "200:6000:900");
+  Facts streamed = root;
+  EXPECT_FALSE(NotePart(200, &streamed)) << "a look saw it";
+  EXPECT_TRUE(NotePart(30, &streamed));
+  EXPECT_FALSE(NotePart(30, &streamed));
+  EXPECT_EQ(MovementBetween(streamed, root).cause, "it got or lost partitions");
+  Facts seen = root;
+  seen.add_files("30:7000:910");
+  EXPECT_EQ(MovementBetween(streamed, seen).kind, Kind::kRead);
+  EXPECT_TRUE(HasParts(root, std::vector<uint32_t>{200}));
+  EXPECT_FALSE(HasParts(root, std::vector<uint32_t>{20}));
+  EXPECT_FALSE(HasParts(root, std::vector<uint32_t>{200, 300}));
+  EXPECT_FALSE(HasParts(streamed, std::vector<uint32_t>{30, 200}));
 }
 
 }  // namespace

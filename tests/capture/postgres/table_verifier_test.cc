@@ -353,6 +353,28 @@ TEST_F(TableVerifierTest, WaitsForTheReadingOfTheTable) {
   EXPECT_THAT(Found(), ElementsAre("9 rows: 0 0 0 0 0"));
 }
 
+// proves A52: whatever is read while the table is locked is read again, and no key is passed over.
+TEST_F(TableVerifierTest, WaitsForALockedTable) {
+  Begin();
+  for (int i = 0; i < 4 * kChunkFailuresMax && !sink_->end; ++i) {
+    now_ += kTableRetryPeriod;
+    const auto order = verifier_->Next(rows_max_, now_);
+    verifier_->Passed(now_);
+    ASSERT_TRUE(order.ok()) << order.status();
+    if (!order->has_value()) continue;
+    if (i < kChunkFailuresMax + 10 || i % 2 == 0) {
+      verifier_->Waits("waiting for a lock", now_);
+    } else {
+      window_.Open();
+      ASSERT_TRUE(verifier_->Compare(Read(**order), At(++position_), now_).ok());
+    }
+  }
+  ASSERT_EQ(sink_->records.size(), 2u) << "said once";
+  EXPECT_EQ(sink_->records[0].waits_for(), "waiting for a lock");
+  EXPECT_EQ(sink_->records[1].totals().rows_compared(), 9u);
+  EXPECT_EQ(sink_->records[1].totals().missing() + sink_->records[1].totals().extra(), 0u);
+}
+
 TEST_F(TableVerifierTest, OneAtATime) {  // proves A52
   TableDesk desk;
   const auto first = std::make_shared<RecordingSink>();
