@@ -29,8 +29,8 @@ absl::Status PostgresSource::OpenWhole(const v1::Checkpoint& checkpoint) {
   consistent_ = checkpoint.postgres().consistent_lsn();
   snapshot_time_us_ = checkpoint.snapshot_time_us();
   if (absl::Status status = CheckStopAhead(stop_, start_); !status.ok()) return status;
-  absl::Status resumes = CheckResume(checkpoint.postgres(), start_, server_, slot_name_, *slot);
-  if (!resumes.ok()) return resumes;
+  absl::Status goes_on = CheckGoesOn(checkpoint.postgres(), *slot, deadline);
+  if (!goes_on.ok()) return goes_on;
   absl::StatusOr<std::optional<Publication>> publication =
       ReadPublication(catalog_.get(), publication_name_, deadline);
   if (!publication.ok()) return publication.status();
@@ -70,7 +70,8 @@ absl::Status PostgresSource::OpenFresh(const v1::Checkpoint& checkpoint) {
   // Whatever the slot's consistent point will be, it cannot lie before what is durable now.
   if (absl::Status status = CheckStopBehind(server_.flush_lsn); !status.ok()) return status;
   drop_slot_first_ = slot->has_value();
-  absl::Status wanted = CheckPublication(catalog_.get(), publication_name_, tables_, deadline);
+  absl::Status wanted =
+      CheckPublication(catalog_.get(), publication_name_, tables_, server_.in_recovery, deadline);
   if (!wanted.ok()) return wanted;
   consistent_ = 0;
   snapshot_attempts_ = 0;
@@ -105,14 +106,21 @@ absl::Status PostgresSource::CreateObjects() {
     if (!prepared.ok()) return prepared;
   } else {
     absl::StatusOr<std::vector<SourceTable>> tables =
-        PreparePublication(*catalog, publication_name_, tables_, deadline);
+        PreparePublication(*catalog, publication_name_, tables_, server_.in_recovery, deadline);
     if (!tables.ok()) return tables.status();
     snapshot_tables_ = *std::move(tables);
+    if (server_.in_recovery) {
+      absl::StatusOr<std::unique_ptr<Connection>> holder =
+          HoldRows(target_, &interruption_, deadline);
+      if (!holder.ok()) return holder.status();
+      rows_holder_ = *std::move(holder);
+    }
   }
-  if (absl::Status status = SendCreateSlot(replication_.get(), slot_name_); !status.ok()) {
+  const bool synced = server_.version >= kSyncedSlotsVersionMin && !server_.in_recovery;
+  if (absl::Status status = SendCreateSlot(replication_.get(), slot_name_, synced); !status.ok()) {
     return status;
   }
-  waiting_asked_ = absl::Now();
+  creation_began_ = waiting_asked_ = absl::Now();
   Enter(Phase::kCreatingSlot, fmt::format("making slot {}", slot_name_));
   return absl::OkStatus();
 }
@@ -124,8 +132,17 @@ absl::Status PostgresSource::WaitForSlot(absl::Time deadline) {
     absl::StatusOr<Connection*> catalog = Catalog(now + kConnectTimeout);
     if (!catalog.ok()) return catalog.status();
     absl::StatusOr<std::string> cause =
-        WhatCreationWaitsFor(*catalog, replication_->backend_pid(), now + kConnectTimeout);
+        server_.in_recovery
+            ? WhatStandbyWaitsFor(*catalog, now + kConnectTimeout)
+            : WhatCreationWaitsFor(*catalog, replication_->backend_pid(), now + kConnectTimeout);
     if (!cause.ok()) return cause.status();
+    if (server_.in_recovery && now - creation_began_ >= kStandbySlotTimeout) {
+      return ErrorWithReason(
+          absl::StatusCode::kUnavailable, reason::kSourceUnreachable,
+          fmt::format("slot {} could not be made on the standby in {}: {}. It "
+                      "is tried again",
+                      slot_name_, absl::FormatDuration(kStandbySlotTimeout), *cause));
+    }
     if (!cause->empty()) Enter(Phase::kCreatingSlot, *cause);
   }
   absl::StatusOr<std::optional<CreatedSlot>> slot =
@@ -147,10 +164,12 @@ absl::Status PostgresSource::BeginSnapshot(const CreatedSlot& slot) {
   if (!catalog.ok()) return catalog.status();
   consistent_ = slot.consistent;
   if (absl::Status status = CheckStopBehind(consistent_); !status.ok()) return status;
-  const std::optional<LogEnd> now = AskForEnd();
+  // The clock of a standby's log says how old its rows are at least, not at most.
+  const std::optional<LogEnd> now = server_.in_recovery ? std::nullopt : AskForEnd();
   snapshot_time_us_ = absl::ToUnixMicros(now ? now->clock : absl::Now());
-  absl::StatusOr<std::unique_ptr<SnapshotReader>> reader = SnapshotReader::Begin(
-      target_, slot.snapshot, snapshot_tables_, *catalog, &interruption_, deadline);
+  absl::StatusOr<std::unique_ptr<SnapshotReader>> reader =
+      SnapshotReader::Begin(target_, slot.snapshot, snapshot_tables_, silence_timeout_, *catalog,
+                            &interruption_, deadline);
   if (absl::IsAborted(reader.status()) && ++snapshot_attempts_ < kSnapshotAttemptsMax) {
     drop_slot_first_ = true;
     Enter(Phase::kConfirmed, "a table was rewritten while the snapshot began: beginning again");
@@ -164,6 +183,10 @@ absl::Status PostgresSource::BeginSnapshot(const CreatedSlot& slot) {
   }
   if (!reader.ok()) return reader.status();
   snapshot_ = *std::move(reader);
+  if (rows_holder_ != nullptr) {
+    absl::Status held = ReleaseRows(std::move(rows_holder_), deadline);
+    if (!held.ok()) return held;
+  }
   // The tables are held against changes of their definition.
   if (absl::Status status = LookBeforeSnapshot(*catalog, deadline); !status.ok()) return status;
   for (SnapshotTable& table : snapshot_->tables()) {
