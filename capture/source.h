@@ -74,6 +74,8 @@ struct CaptureBatch {
   // It holds transactions that Tidemark made, which cannot be read again: they are fsynced before
   // they are shown.
   bool made = false;
+  // With a checkpoint: what an operator is to know of it. For the event log, once it is durable.
+  std::string notice;
   // With a checkpoint, and alone: a break was healed. The feed's next generation begins at the
   // checkpoint, behind this.
   std::optional<v1::GapRecord> gap;

@@ -147,6 +147,7 @@ absl::Status IngestLoop::Ingest(capture::CaptureBatch batch) {
 
   // What was made here cannot be read again.
   const bool publishes_first = publishes_before_sync_ && !batch.made;
+  const std::string notice = std::move(batch.notice);
   auto written = writer_.Write(std::move(batch));
   if (!written.ok()) return written.status();
   if (!written->visible) return absl::OkStatus();
@@ -166,6 +167,7 @@ absl::Status IngestLoop::Ingest(capture::CaptureBatch batch) {
 
   if (auto status = feed_.store().Sync(); !status.ok()) return status;
   if (auto status = Observe(IngestStep::kSynced); !status.ok()) return status;
+  if (!notice.empty()) log_.Warning("source", {{"feed", feed_.name()}, {"notice", notice}});
 
   if (!publishes_first) {
     Publish(*std::move(written));

@@ -82,6 +82,7 @@ class Checks {
   Target target_;
   Interruption never_;
   std::unique_ptr<Connection> sql_;
+  bool standby_ = false;
   std::vector<Finding> findings_;
 };
 
@@ -116,11 +117,20 @@ void Checks::CheckReplicationSession() {
 
 void Checks::CheckSettings() {
   std::optional<ResultRows> rows =
-      Ask("SELECT current_setting('wal_level'), pg_is_in_recovery()", "reading the settings");
+      Ask("SELECT current_setting('wal_level'), pg_is_in_recovery(), "
+          "current_setting('hot_standby_feedback')",
+          "reading the settings");
   if (!rows) return;
-  if (rows->True(0, 1)) {
-    AddError(reason::kSourceSetting, "the server is a standby; capture needs the primary", "");
-    return;
+  standby_ = rows->True(0, 1);
+  absl::Status server = CheckServer(
+      {.version = sql_->server_version(), .wal_level = "logical", .in_recovery = standby_});
+  if (!server.ok()) return AddStatus(server);
+  if (standby_ && rows->Text(0, 2) != "on") {
+    Add(Finding::Severity::kWarning, reason::kSourceSetting,
+        "the server is a standby, and hot_standby_feedback is off: the primary may remove rows of "
+        "the catalog that the slot needs, which is lost then",
+        "ALTER SYSTEM SET hot_standby_feedback = on; SELECT pg_reload_conf(); -- on the standby, "
+        "which is to have a physical slot of the primary (primary_slot_name)");
   }
   if (rows->Text(0, 0) != "logical") {
     AddError(reason::kSourceSetting, fmt::format("wal_level is {}", rows->Text(0, 0)),
@@ -208,6 +218,12 @@ void Checks::CheckPublication(const std::vector<SourceTable>& tables) {
 
 // Without a publication the role makes one: it needs the database's CREATE and every table.
 void Checks::CheckMayPublish(const std::vector<SourceTable>& tables) {
+  if (standby_) {
+    return AddError(
+        reason::kPublicationMissing,
+        fmt::format("there is no publication {}, and none can be made on a standby", publication_),
+        CreatePublicationSql(publication_, tables) + "; -- on the primary");
+  }
   std::string oids;
   for (const SourceTable& table : tables) {
     oids += (oids.empty() ? "" : ",") + std::to_string(table.oid);
@@ -246,10 +262,11 @@ void Checks::CheckSlot() {
 void Checks::CheckOtherSlots() {
   // What a forgotten slot keeps fills the server's disk, and then this feed stops as well.
   std::optional<ResultRows> rows = Ask(
-      fmt::format("SELECT slot_name, pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint / "
-                  "1048576 FROM pg_replication_slots WHERE NOT active AND slot_name <> {} AND "
-                  "restart_lsn IS NOT NULL AND pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn) "
-                  "> 1073741824 ORDER BY slot_name",
+      fmt::format("SELECT slot_name, pg_wal_lsn_diff(e.at, restart_lsn)::bigint / 1048576 FROM "
+                  "pg_replication_slots, (SELECT CASE WHEN pg_is_in_recovery() THEN "
+                  "pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END) e(at) WHERE NOT active "
+                  "AND slot_name <> {} AND restart_lsn IS NOT NULL AND pg_wal_lsn_diff(e.at, "
+                  "restart_lsn) > 1073741824 ORDER BY slot_name",
                   QuoteLiteral(slot_)),
       "looking at other slots");
   if (!rows) return;

@@ -80,6 +80,11 @@ Meaning OfObjectState(std::string_view text) {
     return {absl::StatusCode::kFailedPrecondition, reason::kSlotForeign,
             "configure another slot name"};
   }
+  if (Holds(text, "being synchronized from the primary")) {
+    return {absl::StatusCode::kUnavailable, reason::kSourceUnreachable,
+            "this standby keeps a copy of the primary's slot, for when it is promoted: connect to "
+            "the primary, or promote it; it is tried again"};
+  }
   if (Holds(text, "can no longer get changes") || Holds(text, "invalidated") ||
       Holds(text, "exceeded the maximum reserved size")) {
     return {absl::StatusCode::kDataLoss, reason::kSlotLost,
@@ -98,6 +103,10 @@ Meaning OfSqlState(std::string_view state, std::string_view text) {
   if (state == "55006") {
     return {absl::StatusCode::kUnavailable, reason::kSlotActive,
             "end the other process; it is tried again"};
+  }
+  // Of a session that ended: on a standby, by a conflict with the replay.
+  if (Holds(text, "snapshot") && (state == "22023" || state == "42704" || state == "55000")) {
+    return kUnreachable;
   }
   if (state == "42704") return OfReplicationObject(text);
   if (state == "42710") {

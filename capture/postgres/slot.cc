@@ -15,17 +15,50 @@ absl::Status Refuse(std::string_view reason, const std::string& message,
   return ErrorWithReason(absl::StatusCode::kFailedPrecondition, reason, message, details);
 }
 
-absl::Status CheckTimeline(const v1::PostgresCheckpoint& checkpoint, const ServerFacts& server) {
-  if (checkpoint.timeline() != server.timeline) {
+absl::Status CheckTimeline(const v1::PostgresCheckpoint& checkpoint, Lsn checkpoint_lsn,
+                           const ServerFacts& server) {
+  const TimelineJudgement judged =
+      JudgeTimeline(checkpoint.timeline(), checkpoint_lsn, server.timeline, server.history);
+  if (judged.verdict == TimelineVerdict::kSame || judged.verdict == TimelineVerdict::kGoesOn) {
+    return absl::OkStatus();
+  }
+  ErrorDetails details = {{"expected", std::to_string(checkpoint.timeline())},
+                          {"found", std::to_string(server.timeline)},
+                          {"checkpoint", LsnText(checkpoint_lsn)}};
+  const std::string captured = fmt::format("the feed was captured from timeline {} up to {}",
+                                           checkpoint.timeline(), LsnText(checkpoint_lsn));
+  if (judged.verdict == TimelineVerdict::kUnknown) {
     return Refuse(
         reason::kSourceTimeline,
-        fmt::format("the server is on timeline {}, the feed was captured from timeline {}: a "
-                    "standby was promoted or a backup restored, and commits may have been undone",
-                    server.timeline, checkpoint.timeline()),
-        {{"expected", std::to_string(checkpoint.timeline())},
-         {"found", std::to_string(server.timeline)}});
+        fmt::format("the server is on timeline {}, and its history does not tell where it left "
+                    "timeline {}; {}: commits may have been undone",
+                    server.timeline, checkpoint.timeline(), captured),
+        details);
   }
-  return absl::OkStatus();
+  details["left_at"] = LsnText(judged.left_at);
+  return Refuse(reason::kSourceTimeline,
+                fmt::format("the server is on timeline {}, which left timeline {} at {}, and {}: a "
+                            "standby was promoted or a backup restored, and what was captured "
+                            "behind {} was undone",
+                            server.timeline, checkpoint.timeline(), LsnText(judged.left_at),
+                            captured, LsnText(judged.left_at)),
+                details);
+}
+
+// After a restart a standby answers before it has replayed again what it has of the log; only then
+// does it ask the primary for more.
+absl::Status CheckReplayed(const v1::PostgresCheckpoint& checkpoint, Lsn checkpoint_lsn,
+                           const ServerFacts& server) {
+  if (!server.in_recovery || server.receiving) return absl::OkStatus();
+  if (checkpoint_lsn <= server.flush_lsn && checkpoint.timeline() <= server.timeline) {
+    return absl::OkStatus();
+  }
+  return ErrorWithReason(
+      absl::StatusCode::kUnavailable, reason::kSourceUnreachable,
+      fmt::format("the standby has replayed its log up to {} of timeline {}, and the feed was "
+                  "captured up to {} of timeline {}; it is tried again",
+                  LsnText(server.flush_lsn), server.timeline, LsnText(checkpoint_lsn),
+                  checkpoint.timeline()));
 }
 
 absl::Status CheckNotRewound(Lsn checkpoint, const ServerFacts& server) {
@@ -49,6 +82,23 @@ absl::Status CheckNotAdvanced(Lsn checkpoint, const SlotFacts& slot) {
        {"confirmed_flush", LsnText(*slot.confirmed_flush)}});
 }
 
+// The server's words for it differ between versions.
+std::string WhyLost(const SlotFacts& slot, const ServerFacts& server) {
+  if (slot.invalidation.empty() || slot.invalidation == "wal_removed") {
+    return "the server removed the log behind it (see max_slot_wal_keep_size)";
+  }
+  if (slot.invalidation == "wal_level_insufficient") {
+    return "wal_level of the primary was lowered";
+  }
+  if (server.in_recovery &&
+      (slot.invalidation == "rows_removed" || slot.invalidation == "conflict")) {
+    return "it was in conflict with the replay of the primary's log on this standby, which removed "
+           "rows of the catalog that it needed: set hot_standby_feedback = on there, and give the "
+           "standby a physical slot of the primary (primary_slot_name)";
+  }
+  return fmt::format("the server invalidated it ({})", slot.invalidation);
+}
+
 std::optional<Lsn> LsnOrNothing(const ResultRows& rows, size_t column) {
   absl::StatusOr<Lsn> lsn = ParseLsn(rows.Text(0, column));
   return lsn.ok() ? std::optional<Lsn>(*lsn) : std::nullopt;
@@ -59,8 +109,11 @@ std::optional<Lsn> LsnOrNothing(const ResultRows& rows, size_t column) {
 std::string SlotQuery(const std::string& name) {
   return fmt::format(
       "SELECT s.slot_type, s.plugin, s.database, s.active_pid, s.confirmed_flush_lsn,"
-      " s.restart_lsn, s.wal_status, s.safe_wal_size,"
-      " pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn)::bigint, pg_current_wal_flush_lsn()"
+      " s.restart_lsn, s.wal_status, s.safe_wal_size, pg_wal_lsn_diff(CASE WHEN"
+      "  pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END,"
+      "  s.restart_lsn)::bigint, CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()"
+      "  ELSE pg_current_wal_flush_lsn() END, coalesce(to_jsonb(s)->>'invalidation_reason', CASE"
+      "  WHEN (to_jsonb(s)->>'conflicting')::bool THEN 'conflict' END)"
       " FROM pg_replication_slots s WHERE s.slot_name = {}",
       QuoteLiteral(name));
 }
@@ -81,6 +134,7 @@ std::optional<SlotFacts> SlotFromRows(const std::string& name, const ResultRows&
   if (!rows.IsNull(0, 7)) slot.headroom_bytes = over ? 0 : rows.Number(0, 7);
   slot.retained_bytes = rows.Number(0, 8);
   slot.server_flush = LsnOrNothing(rows, 9).value_or(0);
+  slot.invalidation = rows.Text(0, 10);
   return slot;
 }
 
@@ -142,7 +196,12 @@ absl::Status CheckResume(const v1::PostgresCheckpoint& checkpoint, Lsn checkpoin
                          const ServerFacts& server, const std::string& slot_name,
                          const std::optional<SlotFacts>& slot) {
   if (absl::Status status = CheckSameDatabase(checkpoint, server); !status.ok()) return status;
-  if (absl::Status status = CheckTimeline(checkpoint, server); !status.ok()) return status;
+  if (absl::Status status = CheckReplayed(checkpoint, checkpoint_lsn, server); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = CheckTimeline(checkpoint, checkpoint_lsn, server); !status.ok()) {
+    return status;
+  }
   if (absl::Status status = CheckNotRewound(checkpoint_lsn, server); !status.ok()) return status;
   if (!slot.has_value()) {
     return Refuse(reason::kSlotMissing,
@@ -154,10 +213,11 @@ absl::Status CheckResume(const v1::PostgresCheckpoint& checkpoint, Lsn checkpoin
   if (absl::Status status = CheckSlotKind(*slot, server.database); !status.ok()) return status;
   if (IsLost(*slot)) {
     return ErrorWithReason(absl::StatusCode::kDataLoss, reason::kSlotLost,
-                           fmt::format("slot {} is lost: the server removed the log behind {} (see "
-                                       "max_slot_wal_keep_size)",
-                                       slot_name, LsnText(checkpoint_lsn)),
-                           {{"slot", slot_name}, {"checkpoint", LsnText(checkpoint_lsn)}});
+                           fmt::format("slot {} is lost: {}; nothing behind {} can be read from it",
+                                       slot_name, WhyLost(*slot, server), LsnText(checkpoint_lsn)),
+                           {{"slot", slot_name},
+                            {"checkpoint", LsnText(checkpoint_lsn)},
+                            {"cause", slot->invalidation}});
   }
   if (absl::Status status = CheckNotAdvanced(checkpoint_lsn, *slot); !status.ok()) return status;
   return CheckSlotFree(*slot);

@@ -29,8 +29,10 @@ struct SlotFacts {
   std::optional<uint64_t> headroom_bytes;
   // Of the log, from restart to the server's present end.
   uint64_t retained_bytes = 0;
-  // The server's flush position when this was read.
+  // The server's flush position when this was read; of a standby, how far it has replayed.
   Lsn server_flush = 0;
+  // Why the server gave the slot up, in its words; before 16 it does not say.
+  std::string invalidation;
 };
 
 // The query behind ReadSlot, for those who send and collect it in two steps.
@@ -40,9 +42,11 @@ std::optional<SlotFacts> SlotFromRows(const std::string& name, const ResultRows&
 absl::StatusOr<std::optional<SlotFacts>> ReadSlot(Connection* sql, const std::string& name,
                                                   absl::Time deadline);
 
-// Whether the log goes on exactly behind the checkpoint: the server itself does not say (E8). In
-// this order: SOURCE_REPLACED, SOURCE_TIMELINE_CHANGED, SOURCE_REWOUND, SLOT_MISSING, SLOT_FOREIGN,
-// SLOT_LOST, SLOT_ADVANCED, SLOT_ACTIVE. Pure.
+// Whether the log goes on exactly behind the checkpoint: the server itself does not say (E8). Where
+// the timeline is another one, server.history is how the server came to it. In this order:
+// SOURCE_REPLACED, SOURCE_UNREACHABLE while a standby that was started is not there yet,
+// SOURCE_TIMELINE_CHANGED, SOURCE_REWOUND, SLOT_MISSING, SLOT_FOREIGN, SLOT_LOST, SLOT_ADVANCED,
+// SLOT_ACTIVE. Pure.
 absl::Status CheckResume(const v1::PostgresCheckpoint& checkpoint, Lsn checkpoint_lsn,
                          const ServerFacts& server, const std::string& slot_name,
                          const std::optional<SlotFacts>& slot);

@@ -14,8 +14,18 @@ struct Wanted {
   std::optional<Publication> publication;
 };
 
+absl::Status MissingOnStandby(const std::string& publication, std::span<const SourceTable> tables) {
+  return ErrorWithReason(
+      absl::StatusCode::kFailedPrecondition, reason::kPublicationMissing,
+      fmt::format("there is no publication {}, and none can be made on a standby; run on the "
+                  "primary: {}",
+                  publication, CreatePublicationSql(publication, tables)),
+      {{"publication", publication}});
+}
+
 absl::StatusOr<Wanted> CheckWanted(Connection* sql, const std::string& publication,
-                                   std::span<const TablePattern> patterns, absl::Time deadline) {
+                                   std::span<const TablePattern> patterns, bool standby,
+                                   absl::Time deadline) {
   Wanted wanted;
   absl::StatusOr<std::vector<SourceTable>> tables = ReadMatchingTables(sql, patterns, deadline);
   if (!tables.ok()) return tables.status();
@@ -33,6 +43,7 @@ absl::StatusOr<Wanted> CheckWanted(Connection* sql, const std::string& publicati
   absl::Status status =
       wanted.publication ? CheckCovers(*wanted.publication, *tables) : CheckIdentities(*tables);
   if (!status.ok()) return status;
+  if (standby && !wanted.publication) return MissingOnStandby(publication, *tables);
   wanted.tables = *std::move(tables);
   return wanted;
 }
@@ -58,15 +69,16 @@ absl::Status MakePublication(Connection* sql, const std::string& publication,
 }  // namespace
 
 absl::Status CheckPublication(Connection* sql, const std::string& publication,
-                              std::span<const TablePattern> patterns, absl::Time deadline) {
-  return CheckWanted(sql, publication, patterns, deadline).status();
+                              std::span<const TablePattern> patterns, bool standby,
+                              absl::Time deadline) {
+  return CheckWanted(sql, publication, patterns, standby, deadline).status();
 }
 
 absl::StatusOr<std::vector<SourceTable>> PreparePublication(Connection* sql,
                                                             const std::string& publication,
                                                             std::span<const TablePattern> patterns,
-                                                            absl::Time deadline) {
-  absl::StatusOr<Wanted> wanted = CheckWanted(sql, publication, patterns, deadline);
+                                                            bool standby, absl::Time deadline) {
+  absl::StatusOr<Wanted> wanted = CheckWanted(sql, publication, patterns, standby, deadline);
   if (!wanted.ok()) return wanted.status();
   if (!wanted->publication) {
     absl::Status made = MakePublication(sql, publication, wanted->tables, deadline);
@@ -93,10 +105,10 @@ absl::Status DropSlot(Connection* sql, const std::string& slot, absl::Time deadl
       .status();
 }
 
-absl::Status SendCreateSlot(Connection* replication, const std::string& slot) {
+absl::Status SendCreateSlot(Connection* replication, const std::string& slot, bool synced) {
   return replication->Send(
-      fmt::format("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput EXPORT_SNAPSHOT",
-                  QuoteIdentifier(slot)),
+      fmt::format("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput {}", QuoteIdentifier(slot),
+                  synced ? "(SNAPSHOT 'export', FAILOVER true)" : "EXPORT_SNAPSHOT"),
       fmt::format("making slot {}", slot));
 }
 
@@ -140,6 +152,44 @@ absl::StatusOr<std::string> WhatCreationWaitsFor(Connection* sql, int walsender_
       "waiting for transaction (pid {}, user {}, open for {} s): the slot can be "
       "made once it ends",
       rows->Text(0, 0), rows->Text(0, 1), rows->Text(0, 2));
+}
+
+absl::StatusOr<std::string> WhatStandbyWaitsFor(Connection* sql, absl::Time deadline) {
+  absl::StatusOr<ResultRows> rows = sql->Query(
+      "SELECT pg_snapshot_xmin(s.now), pg_snapshot_xmin(s.now) < pg_snapshot_xmax(s.now) FROM "
+      "(SELECT pg_current_snapshot()) s(now)",
+      "looking for what the slot waits for", deadline);
+  if (!rows.ok()) return rows.status();
+  const std::string running =
+      rows->True(0, 1)
+          ? fmt::format(", and then for those to end (the oldest is {})", rows->Text(0, 0))
+          : "";
+  return fmt::format(
+      "waiting until the primary says which transactions run there{}; it does within 15 s while "
+      "something is written, else at a checkpoint, or when SELECT pg_log_standby_snapshot() is run "
+      "there",
+      running);
+}
+
+absl::StatusOr<std::unique_ptr<Connection>> HoldRows(const Target& target,
+                                                     Interruption* interruption,
+                                                     absl::Time deadline) {
+  absl::StatusOr<std::unique_ptr<Connection>> holder =
+      Connection::Open(target, Connection::Kind::kSql, interruption, deadline);
+  if (!holder.ok()) return holder;
+  absl::Status held = (*holder)
+                          ->Query(
+                              "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT "
+                              "pg_current_snapshot()",
+                              "holding the rows of the snapshot", deadline)
+                          .status();
+  if (!held.ok()) return held;
+  return holder;
+}
+
+absl::Status ReleaseRows(std::unique_ptr<Connection> holder, absl::Time deadline) {
+  return holder->Query("COMMIT", "holding the rows of the snapshot until it was there", deadline)
+      .status();
 }
 
 }  // namespace tidemark::capture::postgres

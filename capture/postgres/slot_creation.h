@@ -2,6 +2,7 @@
 // the slot with its exported snapshot.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,24 +24,39 @@ struct CreatedSlot {
 };
 
 // The tables of the snapshot, once the publication is known to hold them. Makes the publication
-// when it is absent. `sql` is a session of the feed's role.
+// when it is absent, but for a standby (PUBLICATION_MISSING). `sql` is a session of the feed's
+// role.
 absl::StatusOr<std::vector<SourceTable>> PreparePublication(Connection* sql,
                                                             const std::string& publication,
                                                             std::span<const TablePattern> patterns,
-                                                            absl::Time deadline);
+                                                            bool standby, absl::Time deadline);
 
 // The checks of PreparePublication without its change: what would be refused.
 absl::Status CheckPublication(Connection* sql, const std::string& publication,
-                              std::span<const TablePattern> patterns, absl::Time deadline);
+                              std::span<const TablePattern> patterns, bool standby,
+                              absl::Time deadline);
 
 absl::Status DropSlot(Connection* sql, const std::string& slot, absl::Time deadline);
 
-// Slot creation waits for every transaction that runs when it begins.
-absl::Status SendCreateSlot(Connection* replication, const std::string& slot);
+// Slot creation waits for every transaction that runs when it begins. `synced`: standbys that are
+// set up for it keep a copy, which lives on when they are promoted (17 and newer, on a primary).
+absl::Status SendCreateSlot(Connection* replication, const std::string& slot, bool synced);
 absl::StatusOr<std::optional<CreatedSlot>> CollectCreatedSlot(Connection* replication,
                                                               absl::Time deadline);
 // What the creation on the session `walsender_pid` waits for, in words; empty when it is not known.
 absl::StatusOr<std::string> WhatCreationWaitsFor(Connection* sql, int walsender_pid,
                                                  absl::Time deadline);
+// The same on a standby, where the primary has to say first which transactions run.
+absl::StatusOr<std::string> WhatStandbyWaitsFor(Connection* sql, absl::Time deadline);
+
+// The snapshot that a standby exports with a slot is of the place that its decoding has come to. By
+// then the replay may be ahead of that, and have removed rows which the snapshot sees; nobody held
+// them. The session that this gives does, from before the slot is begun until it is released, or
+// the server ends it: in the latter case ReleaseRows fails, with an error that is retried.
+absl::StatusOr<std::unique_ptr<Connection>> HoldRows(const Target& target,
+                                                     Interruption* interruption,
+                                                     absl::Time deadline);
+// Once the snapshot was imported.
+absl::Status ReleaseRows(std::unique_ptr<Connection> holder, absl::Time deadline);
 
 }  // namespace tidemark::capture::postgres

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -10,6 +11,7 @@
 #include "capture/postgres/sql_text.h"
 #include "capture/postgres/table_catalog.h"
 #include "capture/postgres/table_lock.h"
+#include "proto/reason.h"
 
 namespace tidemark::capture::postgres {
 namespace {
@@ -36,8 +38,13 @@ std::string CopySql(const SnapshotTable& table) {
 
 }  // namespace
 
-SnapshotReader::SnapshotReader(std::unique_ptr<Connection> session, std::vector<SourceTable> tables)
-    : session_(std::move(session)) {
+SnapshotReader::SnapshotReader(std::unique_ptr<Connection> session, std::vector<SourceTable> tables,
+                               const Target& target, absl::Duration silence_timeout)
+    : session_(std::move(session)),
+      target_text_(target.Text()),
+      silence_timeout_(silence_timeout),
+      heard_(absl::Now()),
+      read_ended_(heard_) {
   for (SourceTable& table : tables) tables_.push_back({.table = std::move(table)});
   kept_.Begin();
   made_.Begin();
@@ -45,7 +52,8 @@ SnapshotReader::SnapshotReader(std::unique_ptr<Connection> session, std::vector<
 
 absl::StatusOr<std::unique_ptr<SnapshotReader>> SnapshotReader::Begin(
     const Target& target, const std::string& snapshot, std::vector<SourceTable> tables,
-    Connection* catalog, Interruption* interruption, absl::Time deadline) {
+    absl::Duration silence_timeout, Connection* catalog, Interruption* interruption,
+    absl::Time deadline) {
   absl::StatusOr<std::unique_ptr<Connection>> session =
       Connection::Open(target, Connection::Kind::kSql, interruption, deadline);
   if (!session.ok()) return session.status();
@@ -55,7 +63,7 @@ absl::StatusOr<std::unique_ptr<SnapshotReader>> SnapshotReader::Begin(
       "importing the slot's snapshot", deadline);
   if (!imported.ok()) return imported.status();
   std::unique_ptr<SnapshotReader> reader(
-      new SnapshotReader(*std::move(session), std::move(tables)));
+      new SnapshotReader(*std::move(session), std::move(tables), target, silence_timeout));
   if (absl::Status status = reader->HoldTables(catalog, deadline); !status.ok()) return status;
   if (absl::Status status = reader->DescribeTables(catalog, deadline); !status.ok()) return status;
   return reader;
@@ -104,8 +112,23 @@ absl::Status SnapshotReader::StartTable(std::vector<SourceEvent>* events) {
   SnapshotTable& table = tables_[current_];
   events->push_back(SchemaSeen{table.relation.schema});
   copying_ = true;
-  return session_->StartCopy(CopySql(table), fmt::format("reading table {}", table.table.Text()),
-                             absl::Now() + kCatalogTimeout);
+  // The server answers no sooner than it has some rows to send.
+  absl::Status started =
+      session_->StartCopy(CopySql(table), fmt::format("reading table {}", table.table.Text()),
+                          absl::Now() + silence_timeout_);
+  heard_ = absl::Now();
+  return ReasonOf(started) == reason::kSourceSilent ? Silent() : started;
+}
+
+// In a COPY, the server can neither be asked for a sign of life nor give one but rows.
+absl::Status SnapshotReader::Silent() const {
+  return ErrorWithReason(
+      absl::StatusCode::kUnavailable, reason::kSourceSilent,
+      fmt::format("reading table {}, {}: nothing came for {:.0f} s (silence_timeout); the snapshot "
+                  "is tried again. Where the server takes that long to find a row (a row filter, a "
+                  "table of dead rows), raise silence_timeout",
+                  tables_[current_].table.Text(), target_text_,
+                  absl::ToDoubleSeconds(silence_timeout_)));
 }
 
 absl::Status SnapshotReader::EndTable() {
@@ -143,6 +166,14 @@ size_t SnapshotReader::TakeRuns(uint64_t made_handle, std::vector<SourceEvent>* 
 
 absl::Status SnapshotReader::ReadSome(absl::Time deadline, size_t bytes_max, uint64_t made_handle,
                                       std::vector<SourceEvent>* events) {
+  heard_ += absl::Now() - read_ended_;
+  absl::Status status = ReadUntil(deadline, bytes_max, made_handle, events);
+  read_ended_ = absl::Now();
+  return status;
+}
+
+absl::Status SnapshotReader::ReadUntil(absl::Time deadline, size_t bytes_max, uint64_t made_handle,
+                                       std::vector<SourceEvent>* events) {
   size_t bytes = 0;
   while (!done() && bytes < bytes_max) {
     if (!copying_) {
@@ -157,9 +188,16 @@ absl::Status SnapshotReader::ReadSome(absl::Time deadline, size_t bytes_max, uin
     } else if (*copy == Connection::Copy::kEnd) {
       if (absl::Status status = EndTable(); !status.ok()) return status;
     } else {
-      absl::StatusOr<Connection::Wake> wake = session_->Wait(deadline);
+      const absl::Time silent = heard_ + silence_timeout_;
+      absl::StatusOr<Connection::Wake> wake = session_->Wait(std::min(deadline, silent));
       if (!wake.ok()) return wake.status();
-      if (*wake != Connection::Wake::kReadable) return absl::OkStatus();
+      if (*wake == Connection::Wake::kReadable) {
+        heard_ = absl::Now();
+      } else if (*wake == Connection::Wake::kDeadline && silent <= deadline) {
+        return Silent();
+      } else {
+        return absl::OkStatus();
+      }
     }
   }
   if (!done()) return absl::OkStatus();

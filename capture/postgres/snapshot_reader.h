@@ -40,7 +40,8 @@ class SnapshotReader {
   // everything must be done again. Whoever has it locked has ended when the next snapshot is there.
   static absl::StatusOr<std::unique_ptr<SnapshotReader>> Begin(
       const Target& target, const std::string& snapshot, std::vector<SourceTable> tables,
-      Connection* catalog, Interruption* interruption, absl::Time deadline);
+      absl::Duration silence_timeout, Connection* catalog, Interruption* interruption,
+      absl::Time deadline);
 
   // Before the first ReadSome. ABORTED when a table was rewritten, or got or lost a partition,
   // since the snapshot was taken: it may read as empty, or with rows that the snapshot has not.
@@ -50,8 +51,8 @@ class SnapshotReader {
   std::vector<SnapshotTable>& tables() { return tables_; }
   const std::vector<SnapshotTable>& tables() const { return tables_; }
 
-  // Appends about `bytes_max` of events, or what came until the deadline. A query that takes long
-  // is no failure: TCP itself watches that the server lives.
+  // Appends about `bytes_max` of events, or what came until the deadline. SOURCE_SILENT when not a
+  // byte of the table came for the silence timeout; the time between two calls does not count.
   absl::Status ReadSome(absl::Time deadline, size_t bytes_max, uint64_t made_handle,
                         std::vector<SourceEvent>* events);
   bool done() const { return current_ == tables_.size(); }
@@ -61,16 +62,24 @@ class SnapshotReader {
                   std::vector<SourceEvent>* events);
 
  private:
-  SnapshotReader(std::unique_ptr<Connection> session, std::vector<SourceTable> tables);
+  SnapshotReader(std::unique_ptr<Connection> session, std::vector<SourceTable> tables,
+                 const Target& target, absl::Duration silence_timeout);
 
   absl::Status HoldTables(Connection* catalog, absl::Time deadline);
   absl::Status DescribeTables(Connection* catalog, absl::Time deadline);
+  absl::Status ReadUntil(absl::Time deadline, size_t bytes_max, uint64_t made_handle,
+                         std::vector<SourceEvent>* events);
   absl::Status StartTable(std::vector<SourceEvent>* events);
+  absl::Status Silent() const;
   absl::Status EndTable();
   absl::Status AddLine(std::string_view line);
   size_t TakeRuns(uint64_t made_handle, std::vector<SourceEvent>* events);
 
   std::unique_ptr<Connection> session_;
+  const std::string target_text_;
+  const absl::Duration silence_timeout_;
+  absl::Time heard_;
+  absl::Time read_ended_;
   std::vector<SnapshotTable> tables_;
   size_t current_ = 0;
   bool copying_ = false;

@@ -109,6 +109,7 @@ absl::StatusOr<CaptureBatch> PostgresSource::Read(absl::Time deadline) {
   absl::StatusOr<CaptureBatch> batch = ReadPhase(deadline);
   interruption_.Consume();
   if (!batch.ok()) return Failed(batch.status());
+  if (absl::Status status = CompleteBatch(&*batch); !status.ok()) return Failed(status);
   return batch;
 }
 
@@ -172,6 +173,9 @@ void PostgresSource::CloseSessions() {
   replies_.reset();
   replication_.reset();
   catalog_.reset();
+  identity_.reset();
+  rows_holder_.reset();
+  notice_.clear();
   if (phase_ != Phase::kClosed) Enter(Phase::kClosed, "closed");
 }
 

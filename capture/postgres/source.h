@@ -41,6 +41,8 @@ inline constexpr absl::Duration kSlotFactsPeriod = absl::Seconds(5);
 // A server that does not answer the question about its slot must not hold capture up.
 inline constexpr absl::Duration kSlotFactsTimeout = absl::Seconds(1);
 inline constexpr absl::Duration kWaitingPeriod = absl::Seconds(1);
+// A standby's slot waits for the primary, and what holds its rows meanwhile may hold up its replay.
+inline constexpr absl::Duration kStandbySlotTimeout = absl::Minutes(5);
 // A table that is rewritten again and again while the snapshot begins.
 inline constexpr int kSnapshotAttemptsMax = 5;
 
@@ -90,8 +92,14 @@ class PostgresSource final : public Source {
   // The feed's slot as it is now, noted for the status too; nothing when there is none.
   absl::StatusOr<std::optional<SlotFacts>> LookAtSlot(absl::Time deadline);
   absl::Status OpenWhole(const v1::Checkpoint& checkpoint);
+  // CheckResume at start_, with what the server says of its past.
+  absl::Status CheckGoesOn(const v1::PostgresCheckpoint& recorded,
+                           const std::optional<SlotFacts>& slot, absl::Time deadline);
   absl::Status OpenFresh(const v1::Checkpoint& checkpoint);
   absl::StatusOr<CaptureBatch> ReadPhase(absl::Time deadline);
+  absl::Status CompleteBatch(CaptureBatch* batch);
+  // The checkpoint says on which timeline it lies.
+  absl::Status KeepTimeline(CaptureBatch* batch);
 
   absl::Status OpenBroken(const v1::Checkpoint& checkpoint);
   CaptureBatch PrepareHealing();
@@ -157,6 +165,10 @@ class PostgresSource final : public Source {
   ServerFacts server_;
   std::unique_ptr<Connection> replication_;
   std::unique_ptr<Connection> catalog_;
+  // Of a standby: asked for its timeline.
+  std::unique_ptr<Connection> identity_;
+  // Goes with the next batch.
+  std::string notice_;
   Lsn consistent_ = 0;
   int64_t snapshot_time_us_ = 0;
   StopPoint stop_;
@@ -173,7 +185,10 @@ class PostgresSource final : public Source {
   bool drop_slot_first_ = false;
   int snapshot_attempts_ = 0;
   std::vector<SourceTable> snapshot_tables_;
+  absl::Time creation_began_ = absl::InfinitePast();
   absl::Time waiting_asked_ = absl::InfinitePast();
+  // Of a standby: while its slot is made, see HoldRows.
+  std::unique_ptr<Connection> rows_holder_;
   std::unique_ptr<SnapshotReader> snapshot_;
 
   // While streaming.

@@ -15,9 +15,12 @@ namespace {
 constexpr absl::Duration kSampleTimeout = absl::Seconds(1);
 
 // The flush position: the insert position may never be reached by an idle server (K7). Neither
-// function assigns a transaction id, so that asking writes nothing (S39). The clock comes first.
+// function assigns a transaction id, so that asking writes nothing (S39). The clock comes first;
+// that of a standby is the commit time of what it has replayed, since it may not have received yet
+// what was committed before its own clock's time.
 constexpr char kSampleSql[] =
-    "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,"
+    "SELECT (extract(epoch FROM CASE WHEN pg_is_in_recovery() THEN pg_last_xact_replay_timestamp()"
+    "        ELSE clock_timestamp() END) * 1000000)::bigint,"
     " CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()"
     "      ELSE pg_current_wal_flush_lsn() END";
 

@@ -74,7 +74,9 @@ absl::Status PostgresSource::PreparePublicationAgain(Connection* catalog, absl::
   absl::StatusOr<std::optional<Publication>> publication =
       ReadPublication(catalog, publication_name_, deadline);
   if (!publication.ok() || *publication) return publication.status();
-  return PreparePublication(catalog, publication_name_, selection_.patterns(), deadline).status();
+  return PreparePublication(catalog, publication_name_, selection_.patterns(), server_.in_recovery,
+                            deadline)
+      .status();
 }
 
 absl::Status PostgresSource::GoOnBehindGap(Lsn consistent) {

@@ -29,8 +29,8 @@ absl::Status PostgresSource::OpenWhole(const v1::Checkpoint& checkpoint) {
   consistent_ = checkpoint.postgres().consistent_lsn();
   snapshot_time_us_ = checkpoint.snapshot_time_us();
   if (absl::Status status = CheckStopAhead(stop_, start_); !status.ok()) return status;
-  absl::Status resumes = CheckResume(checkpoint.postgres(), start_, server_, slot_name_, *slot);
-  if (!resumes.ok()) return resumes;
+  absl::Status goes_on = CheckGoesOn(checkpoint.postgres(), *slot, deadline);
+  if (!goes_on.ok()) return goes_on;
   absl::StatusOr<std::optional<Publication>> publication =
       ReadPublication(catalog_.get(), publication_name_, deadline);
   if (!publication.ok()) return publication.status();
@@ -70,8 +70,8 @@ absl::Status PostgresSource::OpenFresh(const v1::Checkpoint& checkpoint) {
   // Whatever the slot's consistent point will be, it cannot lie before what is durable now.
   if (absl::Status status = CheckStopBehind(server_.flush_lsn); !status.ok()) return status;
   drop_slot_first_ = slot->has_value();
-  absl::Status wanted =
-      CheckPublication(catalog_.get(), publication_name_, selection_.configured(), deadline);
+  absl::Status wanted = CheckPublication(catalog_.get(), publication_name_, selection_.configured(),
+                                         server_.in_recovery, deadline);
   if (!wanted.ok()) return wanted;
   consistent_ = 0;
   snapshot_attempts_ = 0;
@@ -105,15 +105,22 @@ absl::Status PostgresSource::CreateObjects() {
     absl::Status prepared = PreparePublicationAgain(*catalog, deadline);
     if (!prepared.ok()) return prepared;
   } else {
-    absl::StatusOr<std::vector<SourceTable>> tables =
-        PreparePublication(*catalog, publication_name_, selection_.configured(), deadline);
+    absl::StatusOr<std::vector<SourceTable>> tables = PreparePublication(
+        *catalog, publication_name_, selection_.configured(), server_.in_recovery, deadline);
     if (!tables.ok()) return tables.status();
     snapshot_tables_ = *std::move(tables);
+    if (server_.in_recovery) {
+      absl::StatusOr<std::unique_ptr<Connection>> holder =
+          HoldRows(target_, &interruption_, deadline);
+      if (!holder.ok()) return holder.status();
+      rows_holder_ = *std::move(holder);
+    }
   }
-  if (absl::Status status = SendCreateSlot(replication_.get(), slot_name_); !status.ok()) {
+  const bool synced = server_.version >= kSyncedSlotsVersionMin && !server_.in_recovery;
+  if (absl::Status status = SendCreateSlot(replication_.get(), slot_name_, synced); !status.ok()) {
     return status;
   }
-  waiting_asked_ = absl::Now();
+  creation_began_ = waiting_asked_ = absl::Now();
   Enter(Phase::kCreatingSlot, fmt::format("making slot {}", slot_name_));
   return absl::OkStatus();
 }
@@ -125,8 +132,17 @@ absl::Status PostgresSource::WaitForSlot(absl::Time deadline) {
     absl::StatusOr<Connection*> catalog = Catalog(now + kConnectTimeout);
     if (!catalog.ok()) return catalog.status();
     absl::StatusOr<std::string> cause =
-        WhatCreationWaitsFor(*catalog, replication_->backend_pid(), now + kConnectTimeout);
+        server_.in_recovery
+            ? WhatStandbyWaitsFor(*catalog, now + kConnectTimeout)
+            : WhatCreationWaitsFor(*catalog, replication_->backend_pid(), now + kConnectTimeout);
     if (!cause.ok()) return cause.status();
+    if (server_.in_recovery && now - creation_began_ >= kStandbySlotTimeout) {
+      return ErrorWithReason(
+          absl::StatusCode::kUnavailable, reason::kSourceUnreachable,
+          fmt::format("slot {} could not be made on the standby in {}: {}. It "
+                      "is tried again",
+                      slot_name_, absl::FormatDuration(kStandbySlotTimeout), *cause));
+    }
     if (!cause->empty()) Enter(Phase::kCreatingSlot, *cause);
   }
   absl::StatusOr<std::optional<CreatedSlot>> slot =
@@ -145,10 +161,15 @@ bool PostgresSource::KeepsRows(const v1::TableSchema& schema) const {
 absl::Status PostgresSource::HoldSnapshot(const CreatedSlot& slot, absl::Time deadline) {
   absl::StatusOr<Connection*> catalog = Catalog(deadline);
   if (!catalog.ok()) return catalog.status();
-  absl::StatusOr<std::unique_ptr<SnapshotReader>> reader = SnapshotReader::Begin(
-      target_, slot.snapshot, snapshot_tables_, *catalog, &interruption_, deadline);
+  absl::StatusOr<std::unique_ptr<SnapshotReader>> reader =
+      SnapshotReader::Begin(target_, slot.snapshot, snapshot_tables_, silence_timeout_, *catalog,
+                            &interruption_, deadline);
   if (!reader.ok()) return reader.status();
   snapshot_ = *std::move(reader);
+  if (rows_holder_ != nullptr) {
+    absl::Status released = ReleaseRows(std::move(rows_holder_), deadline);
+    if (!released.ok()) return released;
+  }
   // The tables are held against changes of their definition, but for new partitions.
   absl::Status looked = LookBeforeSnapshot(*catalog, deadline);
   return looked.ok() ? snapshot_->CheckNotRewritten(*catalog, deadline) : looked;
@@ -158,7 +179,8 @@ absl::Status PostgresSource::BeginSnapshot(const CreatedSlot& slot) {
   const absl::Time deadline = absl::Now() + kConnectTimeout;
   consistent_ = slot.consistent;
   if (absl::Status status = CheckStopBehind(consistent_); !status.ok()) return status;
-  const std::optional<LogEnd> now = AskForEnd();
+  // The clock of a standby's log says how old its rows are at least, not at most.
+  const std::optional<LogEnd> now = server_.in_recovery ? std::nullopt : AskForEnd();
   snapshot_time_us_ = absl::ToUnixMicros(now ? now->clock : absl::Now());
   absl::Status held = HoldSnapshot(slot, deadline);
   if (absl::IsAborted(held) && ++snapshot_attempts_ < kSnapshotAttemptsMax) {

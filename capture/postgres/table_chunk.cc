@@ -19,19 +19,21 @@ constexpr uint64_t kPageHeaderBytes = 24;
 constexpr uint64_t kSegmentHeaderBytes = 40;
 
 // The lock comes first: the snapshot is taken by the first query, and nothing rewrites the table
-// between that and its rows.
+// between that and its rows. What a standby says is asked for in the order that StandbyFence needs.
 constexpr char kSnapshotSql[] =
     "LOCK TABLE {} IN ACCESS SHARE MODE;"
-    " SELECT pg_current_snapshot(), CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() "
-    "ELSE"
+    " SELECT pg_current_snapshot(), CASE WHEN NOT pg_is_in_recovery() THEN"
     " pg_current_wal_insert_lsn() END, current_setting('wal_block_size'), (SELECT setting FROM"
-    " pg_settings WHERE name = 'wal_segment_size'), to_regclass({})::oid";
+    " pg_settings WHERE name = 'wal_segment_size'), to_regclass({})::oid,"
+    " (pg_stat_get_wal_receiver()).pid IS NOT NULL, pg_last_wal_receive_lsn(),"
+    " pg_last_wal_replay_lsn()";
 
 // A row for each transaction that holds the lock of a writer on the table or a part of it, and so
-// may have written; or one without an id. Those that wrote nothing anywhere have none.
+// may have written; or one without an id. Those that wrote nothing anywhere have none. A standby
+// does not know who writes, so there it is the oldest one that runs.
 constexpr char kWritersSql[] =
-    "{1} SELECT pg_snapshot_xmax(pg_current_snapshot()), x.transactionid FROM (SELECT) one LEFT "
-    "JOIN "
+    "{1} SELECT CASE WHEN pg_is_in_recovery() THEN pg_snapshot_xmin(pg_current_snapshot()) ELSE "
+    "pg_snapshot_xmax(pg_current_snapshot()) END, x.transactionid FROM (SELECT) one LEFT JOIN "
     "pg_locks x ON x.locktype = 'transactionid' AND x.mode = 'ExclusiveLock' AND x.granted AND "
     "EXISTS (SELECT FROM pg_locks l WHERE l.virtualtransaction = x.virtualtransaction AND "
     "l.locktype = 'relation' AND l.granted AND l.mode NOT IN ('AccessShareLock', 'RowShareLock') "
@@ -114,10 +116,13 @@ absl::Status Begin(Connection* sql, const SourceTable& table, absl::Time deadlin
   if (!rows.ok()) return rows.status();
   absl::StatusOr<XidSnapshot> snapshot = XidSnapshot::Parse(rows->Text(0, 0));
   if (!snapshot.ok()) return snapshot.status();
-  absl::StatusOr<Lsn> inserted = ParseLsn(rows->Text(0, 1));
-  if (!inserted.ok()) return inserted.status();
+  const bool standby = rows->IsNull(0, 1);
+  absl::StatusOr<Lsn> at = ParseLsn(rows->Text(0, standby ? 7 : 1));
+  if (!at.ok()) return at.status();
   chunk->snapshot = *std::move(snapshot);
-  chunk->fence = RecordEndBefore(*inserted, rows->Number(0, 2), rows->Number(0, 3));
+  chunk->fence = standby
+                     ? StandbyFence(rows->True(0, 5), ParseLsn(rows->Text(0, 6)).value_or(0), *at)
+                     : RecordEndBefore(*at, rows->Number(0, 2), rows->Number(0, 3));
   if (rows->Number(0, 4) == table.oid) return absl::OkStatus();
   return absl::AbortedError(fmt::format("table {} was replaced by another one", table.Text()));
 }
@@ -193,6 +198,11 @@ absl::StatusOr<TableChunk> ReadUnderLock(Connection* sql, const ChunkOrder& orde
 }
 
 }  // namespace
+
+Lsn StandbyFence(bool receiving, Lsn received, Lsn replayed) {
+  // All that there is of the log was replayed, so nothing was under way.
+  return receiving && received <= replayed ? replayed : replayed + 1;
+}
 
 Lsn RecordEndBefore(Lsn insert_position, uint64_t block_bytes, uint64_t segment_bytes) {
   if (block_bytes == 0 || segment_bytes == 0) return insert_position;

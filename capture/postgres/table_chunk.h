@@ -69,6 +69,12 @@ absl::StatusOr<TableChunk> ReadChunk(Connection* sql, const ChunkOrder& order, a
 // Names of the key columns, in key order.
 std::vector<std::string> KeyColumnNames(const Relation& relation);
 
+// On a standby, with what was read there after a snapshot was taken: whether it receives the
+// primary's log; up to where it has received it; up to where it has replayed it. A transaction is
+// seen shortly before the end of its commit counts as replayed: where another record may be under
+// way, the fence lies behind the end of that one, wherever that is. Pure.
+Lsn StandbyFence(bool receiving, Lsn received, Lsn replayed);
+
 // The end of the record that ends where the server said that the next one is to be inserted: behind
 // the header of a page, nothing was written yet (K7). Pure.
 Lsn RecordEndBefore(Lsn insert_position, uint64_t block_bytes, uint64_t segment_bytes);

@@ -437,6 +437,7 @@ void TableKeeper::NotPublished(const TableSighting& seen, const CatalogSighting&
   const std::string name = QuoteIdentifier(lent_.publication);
   const std::string table = QuoteTable(seen.table.schema, seen.table.table);
   const bool missing = sighting.publication_exists && !seen.facts.published();
+  const std::string_view run = sighting.standby ? "run on the primary" : "run";
   if (missing && sighting.publication_is_ours && seen.table.HasIdentity()) {
     // What is committed until it is published is not in the stream.
     if (!state->has_reading()) {
@@ -449,26 +450,26 @@ void TableKeeper::NotPublished(const TableSighting& seen, const CatalogSighting&
     return Fail(state, reason::kSourceSetting,
                 fmt::format("table {} has no primary key and no replica identity: once it is "
                             "published, PostgreSQL refuses its updates and deletes. Add a primary "
-                            "key, or run ALTER TABLE {} REPLICA IDENTITY FULL; its changes are not "
+                            "key, or {} ALTER TABLE {} REPLICA IDENTITY FULL; its changes are not "
                             "captured until then",
-                            seen.table.Text(), table));
+                            seen.table.Text(), run, table));
   }
   if (seen.table.partitioned && !sighting.via_root) {
     return Fail(state, reason::kSourceSetting,
-                fmt::format("publication {} sends the partitions of {} under their own names; run "
+                fmt::format("publication {} sends the partitions of {} under their own names; {} "
                             "ALTER PUBLICATION {} SET (publish_via_partition_root = true)",
-                            lent_.publication, seen.table.Text(), name));
+                            lent_.publication, seen.table.Text(), run, name));
   }
   if (!missing && sighting.publication_exists) {
     return Fail(state, reason::kSourceSetting,
-                fmt::format("publication {} leaves operations out; run ALTER PUBLICATION {} SET "
+                fmt::format("publication {} leaves operations out; {} ALTER PUBLICATION {} SET "
                             "(publish = 'insert, update, delete, truncate')",
-                            lent_.publication, name));
+                            lent_.publication, run, name));
   }
   Fail(state, reason::kPublicationMissing,
-       fmt::format("publication {} does not hold {}: its changes are not captured; run ALTER "
+       fmt::format("publication {} does not hold {}: its changes are not captured; {} ALTER "
                    "PUBLICATION {} ADD TABLE {}",
-                   lent_.publication, seen.table.Text(), name, table));
+                   lent_.publication, seen.table.Text(), run, name, table));
 }
 
 void TableKeeper::BeginReading(v1::TableState* state, const Movement& movement, bool fresh,

@@ -131,13 +131,16 @@ absl::StatusOr<CatalogSighting> Look(Connection* sql, const std::string& publica
   if (*published) AddPublication(**published, &sighting);
   if (absl::Status status = AddFacts(sql, deadline, &sighting.tables); !status.ok()) return status;
   absl::StatusOr<ResultRows> rows = sql->Query(
-      fmt::format("SELECT pg_snapshot_xmax(pg_current_snapshot()), (SELECT NOT puballtables AND "
-                  "pg_has_role(pubowner, 'USAGE') FROM pg_publication WHERE pubname = {})",
-                  QuoteLiteral(publication)),
+      fmt::format(
+          "SELECT pg_snapshot_xmax(pg_current_snapshot()), NOT pg_is_in_recovery() AND (SELECT "
+          "NOT puballtables AND pg_has_role(pubowner, 'USAGE') FROM pg_publication WHERE "
+          "pubname = {}), pg_is_in_recovery()",
+          QuoteLiteral(publication)),
       "looking at the publication", deadline);
   if (!rows.ok()) return rows.status();
   sighting.xmax = rows->Number(0, 0);
   sighting.publication_is_ours = rows->True(0, 1);
+  sighting.standby = rows->True(0, 2);
   return sighting;
 }
 

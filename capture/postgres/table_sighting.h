@@ -30,8 +30,10 @@ struct CatalogSighting {
   // The publication sends every operation, and partitions under the name of their root.
   bool publishes_all = false;
   bool via_root = false;
-  // It may be given tables: it is this role's own, and not for all tables or for schemas alone.
+  // It may be given tables: it is this role's own, and not for all tables or for schemas alone, and
+  // the server is no standby.
   bool publication_is_ours = false;
+  bool standby = false;
   // By name.
   std::vector<TableSighting> tables;
   // No transaction from it on had begun.

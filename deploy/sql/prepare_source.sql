@@ -8,6 +8,8 @@
 -- publication  as in the feed's configuration; default there: tidemark_<feed>
 -- tables       as SQL names them, separated by commas
 --
+-- For a standby as the source (16 or newer) run it on the primary; set hot_standby_feedback = on and primary_slot_name on the standby.
+--
 -- It can be run again. tidemarkd --check says what is still missing afterwards.
 \set ON_ERROR_STOP on
 \if :{?role} \else \set role tidemark

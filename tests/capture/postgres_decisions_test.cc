@@ -16,6 +16,7 @@
 namespace tidemark::capture::postgres {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -79,6 +80,61 @@ TEST(CheckResumeTest, NamesTheFirstThingThatIsWrong) {
   EXPECT_EQ(resume.Reason(), reason::kSourceReplaced);
 }
 
+// proves B067, S48: a failover that undid nothing is none to the feed.
+TEST(CheckResumeTest, GoesOnWhereNothingThatWasCapturedWasUndone) {
+  Resume resume;
+  resume.server.timeline = 3;
+  resume.server.history = {{1, kCheckpoint}, {2, kCheckpoint + 0x100}};
+  EXPECT_EQ(resume.Reason(), "");
+  resume.slot->confirmed_flush = kCheckpoint + 1;
+  EXPECT_EQ(resume.Reason(), reason::kSlotAdvanced);
+  resume.slot.reset();
+  EXPECT_EQ(resume.Reason(), reason::kSlotMissing) << "nobody kept a copy of the slot";
+  resume.server.history = {{1, kCheckpoint - 1}, {2, kCheckpoint + 0x100}};
+  const absl::Status diverged =
+      CheckResume(resume.checkpoint, kCheckpoint, resume.server, "s", resume.slot);
+  EXPECT_EQ(ReasonOf(diverged), reason::kSourceTimeline);
+  EXPECT_THAT(std::string(diverged.message()), AllOf(HasSubstr("0/FFF"), HasSubstr("0/1000")));
+  EXPECT_EQ(DetailsOf(diverged)["left_at"], "0/FFF");
+}
+
+// proves R55: a standby answers before it has replayed what it has; only what it gets from its
+// primary after that tells that it is of an older state.
+TEST(CheckResumeTest, AStandbyThatWasStartedIsWaitedFor) {
+  Resume resume;
+  resume.checkpoint.set_timeline(2);
+  resume.server.in_recovery = true;
+  resume.server.flush_lsn = kCheckpoint - 1;
+  EXPECT_EQ(resume.Reason(), reason::kSourceUnreachable);
+  resume.server.flush_lsn = kCheckpoint;
+  EXPECT_EQ(resume.Reason(), reason::kSourceUnreachable) << "it is on the old timeline still";
+  resume.server.timeline = 2;
+  EXPECT_EQ(resume.Reason(), "");
+  resume.server.receiving = true;
+  resume.server.flush_lsn = kCheckpoint - 1;
+  EXPECT_EQ(resume.Reason(), reason::kSourceRewound);
+}
+
+TEST(CheckResumeTest, ALostSlotSaysWhy) {  // proves B055, R57
+  Resume resume;
+  resume.server.in_recovery = true;
+  resume.slot->wal_status = "lost";
+  const auto text = [&] {
+    return std::string(
+        CheckResume(resume.checkpoint, kCheckpoint, resume.server, "s", resume.slot).message());
+  };
+  EXPECT_THAT(text(), HasSubstr("max_slot_wal_keep_size"));
+  for (const char* conflict : {"rows_removed", "conflict"}) {
+    resume.slot->invalidation = conflict;
+    EXPECT_THAT(text(), HasSubstr("hot_standby_feedback")) << conflict;
+  }
+  resume.slot->invalidation = "wal_level_insufficient";
+  EXPECT_THAT(text(), HasSubstr("wal_level of the primary"));
+  resume.slot->invalidation = "idle_timeout";
+  EXPECT_THAT(text(), HasSubstr("idle_timeout"));
+  EXPECT_EQ(resume.Reason(), reason::kSlotLost);
+}
+
 TEST(CheckResumeTest, SlotWithoutPositionsIsLost) {  // proves B067
   Resume resume;
   resume.slot->confirmed_flush.reset();
@@ -95,8 +151,14 @@ TEST(CheckServerTest, OldServersStandbysAndSettings) {  // proves P18, R55, R57
   EXPECT_TRUE(CheckServer(facts).ok());
   facts.wal_level = "replica";
   EXPECT_EQ(ReasonOf(CheckServer(facts)), reason::kSourceSetting);
+  facts.wal_level = "logical";
   facts.in_recovery = true;
-  EXPECT_THAT(std::string(CheckServer(facts).message()), HasSubstr("standby"));
+  facts.version = 150020;
+  EXPECT_EQ(ReasonOf(CheckServer(facts)), reason::kSourceVersion);
+  EXPECT_THAT(std::string(CheckServer(facts).message()),
+              AllOf(HasSubstr("standby of PostgreSQL 15"), HasSubstr("version 16")));
+  facts.version = 160000;
+  EXPECT_TRUE(CheckServer(facts).ok());
 }
 
 struct ErrorCase {
@@ -128,6 +190,19 @@ TEST(ServerErrorTest, EveryErrorHasItsReason) {  // proves R54, S60
            {"42710", "replication slot \"s\" already exists", reason::kSlotForeign, false},
            {"55000", "can no longer get changes from replication slot \"s\"", reason::kSlotLost,
             false},
+           {"55000",
+            "can no longer access replication slot \"s\" (This replication slot has been "
+            "invalidated due to \"rows_removed\".)",
+            reason::kSlotLost, false},
+           {"55000",
+            "cannot use replication slot \"s\" for logical decoding (This replication slot is "
+            "being synchronized from the primary server.)",
+            reason::kSourceUnreachable, true},
+           {"40001", "terminating connection due to conflict with recovery",
+            reason::kSourceUnreachable, true},
+           {"42704", "snapshot \"00000003-1\" does not exist", reason::kSourceUnreachable, true},
+           {"22023", "invalid snapshot identifier: \"00000003-1\"", reason::kSourceUnreachable,
+            true},
            {"55000", "logical decoding requires wal_level >= logical", reason::kSourceSetting,
             false},
            {"55000", "replication slot \"s\" was not created in this database",

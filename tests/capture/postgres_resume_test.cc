@@ -1,6 +1,7 @@
 // What a source does with the checkpoint that it is opened with: it goes on exactly behind it, or
 // says why it cannot.
 #include <atomic>
+#include <fstream>
 #include <set>
 #include <thread>
 
@@ -368,6 +369,33 @@ TEST_F(PostgresResumeTest, EndedSessionsAndServersLoseNothing) {  // proves R61,
   EXPECT_THAT(driver->Changes(),
               ElementsAre("insert t id=1", "insert t id=2", "insert t id=3", "insert t id=4"));
   EXPECT_FALSE(driver->errors.empty());
+}
+
+// proves B067, S48: another timeline is another history only where something was undone.
+TEST_F(PostgresResumeTest, APromotionThatUndidNothingIsGoneOnWith) {
+  auto driver = Started();
+  Exec("INSERT INTO t VALUES (1)");
+  ASSERT_TRUE(driver->ReadUntilTransactions(1));
+  driver->source().Close();
+  driver->Restart();
+  Exec("INSERT INTO t VALUES (2)");
+  // It recovers as a standby of nobody, with all of its log and with its slots.
+  ASSERT_TRUE(postgres_->Stop().ok());
+  std::ofstream(postgres_->data_dir() / "standby.signal").close();
+  ASSERT_TRUE(postgres_->Start().ok());
+  ASSERT_TRUE(postgres_->Promote().ok());
+  Exec("INSERT INTO t VALUES (3)");
+  ASSERT_TRUE(driver->ReadUntilTransactions(3));
+  ASSERT_TRUE(driver->ReadUntil([&] { return !driver->notices.empty(); }));
+  EXPECT_THAT(driver->errors, IsEmpty());
+  EXPECT_THAT(driver->Changes(), ElementsAre("insert t id=1", "insert t id=2", "insert t id=3"));
+  EXPECT_THAT(driver->notices, ElementsAre(HasSubstr("left timeline 1 for timeline 2 at")));
+  EXPECT_EQ(driver->checkpoint.postgres().timeline(), 2u);
+  // Known from then on.
+  driver->Restart();
+  Exec("INSERT INTO t VALUES (4)");
+  ASSERT_TRUE(driver->ReadUntilTransactions(4));
+  EXPECT_EQ(driver->notices.size(), 1u);
 }
 
 }  // namespace

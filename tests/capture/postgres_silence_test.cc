@@ -21,12 +21,17 @@ class PostgresSilenceTest : public PostgresFixture {
     ASSERT_TRUE(relay.ok()) << relay.status();
     relay_ = *std::move(relay);
     Exec("CREATE TABLE t (id int PRIMARY KEY, a text)");
-    v1::FeedConfig config = FeedOf(*postgres_);
-    config.mutable_postgres()->set_port(relay_->port());
-    config.mutable_postgres()->mutable_silence_timeout()->set_seconds(kSilenceTimeout.count());
-    driver_ = std::make_unique<SourceDriver>(config);
+    driver_ = std::make_unique<SourceDriver>(ThroughRelay("shop"));
     ASSERT_TRUE(driver_->ReadUntilWhole());
     ASSERT_TRUE(driver_->ReadUntilCaughtUp(*postgres_));
+  }
+
+  v1::FeedConfig ThroughRelay(const std::string& name) {
+    v1::FeedConfig config = FeedOf(*postgres_);
+    config.set_name(name);
+    config.mutable_postgres()->set_port(relay_->port());
+    config.mutable_postgres()->mutable_silence_timeout()->set_seconds(kSilenceTimeout.count());
+    return config;
   }
 
   std::unique_ptr<testing::TcpRelay> relay_;
@@ -65,6 +70,28 @@ TEST_F(PostgresSilenceTest, AServerThatStopsInAMessageIsSilent) {  // proves S56
   ASSERT_EQ(kill(walsender, SIGCONT), 0);
   ASSERT_TRUE(driver_->ReadUntilTransactions(1));
   EXPECT_EQ(driver_->transactions.size(), 1u);
+}
+
+// proves S56: also before there is a stream. A snapshot that was given up begins anew.
+TEST_F(PostgresSilenceTest, AServerThatStopsInTheInitialCopyIsSilent) {
+  constexpr size_t kRows = 20'000;
+  Exec(fmt::format("INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, {}) i",
+                   kRows));
+  SourceDriver driver(ThroughRelay("other"));
+  relay_->SetBytesPerSecond(2'000'000);
+  ASSERT_TRUE(driver.ReadUntil([&] { return driver.snapshot_rows.size() > kRows / 20; }));
+  const pid_t copying = std::stoi(
+      Value("SELECT pid FROM pg_stat_activity WHERE query LIKE 'COPY %' AND state = 'active'"));
+  ASSERT_EQ(kill(copying, SIGSTOP), 0);
+  relay_->SetBytesPerSecond(0);
+  EXPECT_TRUE(driver.ReadUntil([&] { return !driver.errors.empty(); }, 30s));
+  EXPECT_EQ(ReasonOf(driver.last_error), reason::kSourceSilent);
+  EXPECT_THAT(driver.errors.at(0), ::testing::HasSubstr("public.t"));
+  EXPECT_FALSE(driver.whole.has_value());
+  // The one that stopped stays so: another one answers.
+  ASSERT_TRUE(driver.ReadUntilWhole());
+  EXPECT_EQ(driver.snapshot_rows.size(), kRows);
+  ASSERT_EQ(kill(copying, SIGCONT), 0);
 }
 
 }  // namespace

@@ -239,6 +239,7 @@ void SourceDriver::Keep(CaptureBatch batch) {
     EXPECT_FALSE(finished.has_value()) << "it ended twice";
     finished = batch.finished;
   }
+  if (!batch.notice.empty()) notices.push_back(batch.notice);
   if (batch.checkpoint) {
     checkpoint = *batch.checkpoint;
     // A snapshot that begins anew forgets what an earlier one read.

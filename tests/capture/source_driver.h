@@ -74,6 +74,7 @@ class SourceDriver {
   // The bound at which the source ended.
   std::optional<Position> finished;
   v1::Checkpoint checkpoint;
+  std::vector<std::string> notices;
   absl::Status last_error;
   std::vector<std::string> errors;
   bool confirms = true;

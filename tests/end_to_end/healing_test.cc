@@ -170,16 +170,6 @@ class HealingTest : public TableFixture {
     return resync;
   }
 
-  // Connects the server to another cluster from its next start on.
-  void PointAt(const LivePostgres& postgres) {
-    std::string config = FileText(tidemark_->config_file());
-    const std::string before = fmt::format("port: {}\n", postgres_->port());
-    const size_t at = config.find(before);
-    ASSERT_NE(at, std::string::npos) << config;
-    config.replace(at, before.size(), fmt::format("port: {}\n", postgres.port()));
-    std::ofstream(tidemark_->config_file(), std::ios::trunc) << config;
-  }
-
  private:
   int missed_ = 0;
 };
@@ -406,13 +396,21 @@ TEST_F(HealingTest, AFailoverIsHealedByItself) {  // proves B067
   auto standby = LivePostgres::CreateStandby(*postgres_);
   ASSERT_TRUE(standby.ok()) << standby.status();
   StopServer();
+  const std::string end = postgres_->QueryValue("select pg_current_wal_flush_lsn()").value();
+  ASSERT_TRUE(WaitUntil(
+      [&] {
+        return (*standby)->QueryValue("select pg_last_wal_replay_lsn() >= '" + end + "'").value() ==
+               "t";
+      },
+      kDeadline));
   ASSERT_TRUE(postgres_->Stop(StopMode::kImmediate).ok());
   ASSERT_TRUE((*standby)->Promote().ok());
   PointAt(**standby);
   std::swap(postgres_, *standby);
   ChangeWhatIsMissed();
   Launch();
-  ASSERT_TRUE(WaitUntilHealed(2, "SOURCE_TIMELINE_CHANGED"));
+  // Nothing was undone, but nobody kept a copy of the slot.
+  ASSERT_TRUE(WaitUntilHealed(2, "SLOT_MISSING"));
   ExpectEqualTables();
   EXPECT_EQ(CountResync(2).changes, kMissed);
 }

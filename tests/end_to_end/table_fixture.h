@@ -7,12 +7,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "tests/testing/file_text.h"
 #include "tests/testing/live_postgres.h"
 #include "tests/testing/live_subscriber.h"
 #include "tests/testing/live_tidemark.h"
@@ -51,6 +53,16 @@ class TableFixture : public ::testing::Test {
     request.set_feed("main");
     subscriber_ = std::make_unique<LiveSubscriber>(tidemark_->address(), request, &stream_);
     subscriber_->Connect();
+  }
+
+  // Connects the server to another cluster from its next start on.
+  void PointAt(const LivePostgres& postgres) {
+    std::string config = FileText(tidemark_->config_file());
+    const std::string before = fmt::format("port: {}\n", postgres_->port());
+    const size_t at = config.find(before);
+    ASSERT_NE(at, std::string::npos) << config;
+    config.replace(at, before.size(), fmt::format("port: {}\n", postgres.port()));
+    std::ofstream(tidemark_->config_file(), std::ios::trunc) << config;
   }
 
   // One by one on one session, unless they say BEGIN.

@@ -86,8 +86,10 @@ absl::StatusOr<std::unique_ptr<LivePostgres>> LivePostgres::Create(LivePostgresO
 }
 
 absl::StatusOr<std::unique_ptr<LivePostgres>> LivePostgres::CreateStandby(
-    const LivePostgres& primary) {
-  std::unique_ptr<LivePostgres> postgres(new LivePostgres(primary.options_));
+    const LivePostgres& primary, const std::vector<std::pair<std::string, std::string>>& settings) {
+  LivePostgresOptions options = primary.options_;
+  options.settings.insert(options.settings.end(), settings.begin(), settings.end());
+  std::unique_ptr<LivePostgres> postgres(new LivePostgres(std::move(options)));
   if (absl::Status status = postgres->FindPlace(); !status.ok()) return status;
   if (absl::Status status = postgres->CopyCluster(primary); !status.ok()) return status;
   if (absl::Status status = postgres->WriteConfig(); !status.ok()) return status;

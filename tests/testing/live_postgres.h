@@ -42,8 +42,10 @@ class LivePostgres {
  public:
   // initdb, then Start. UNAVAILABLE or NOT_FOUND says what is missing on the machine.
   static absl::StatusOr<std::unique_ptr<LivePostgres>> Create(LivePostgresOptions options = {});
-  // A hot standby of a running `primary`, with its settings.
-  static absl::StatusOr<std::unique_ptr<LivePostgres>> CreateStandby(const LivePostgres& primary);
+  // A hot standby of a running `primary`, with its settings and these.
+  static absl::StatusOr<std::unique_ptr<LivePostgres>> CreateStandby(
+      const LivePostgres& primary,
+      const std::vector<std::pair<std::string, std::string>>& settings = {});
   ~LivePostgres();
   LivePostgres(const LivePostgres&) = delete;
   LivePostgres& operator=(const LivePostgres&) = delete;

@@ -19,5 +19,14 @@ TEST(TableChunkTest, AFenceIsTheEndOfARecord) {
   }
 }
 
+// A standby shows what a commit did before it counts the commit as replayed.
+TEST(TableChunkTest, TheFenceOfAStandbyLiesBehindWhatItMayBeReplaying) {
+  EXPECT_EQ(StandbyFence(true, 0x100, 0x100), 0x100u) << "there is nothing more";
+  EXPECT_EQ(StandbyFence(true, 0x100, 0x180), 0x180u) << "from an archive, before it received";
+  EXPECT_EQ(StandbyFence(true, 0x180, 0x100), 0x101u) << "the end of the next record, wherever";
+  EXPECT_EQ(StandbyFence(false, 0x100, 0x100), 0x101u) << "it reads what nobody sent";
+  EXPECT_EQ(StandbyFence(false, 0, 0x100), 0x101u);
+}
+
 }  // namespace
 }  // namespace tidemark::capture::postgres
