@@ -13,7 +13,7 @@
 namespace tidemark::testing {
 
 LiveTidemark::LiveTidemark(const LivePostgres& postgres, LiveTidemarkOptions options)
-    : port_(FreePort()) {
+    : environment_(std::move(options.environment)), port_(FreePort()) {
   std::ofstream config(config_file());
   config << fmt::format("listen: 127.0.0.1:{}\nstore:\n  path: {}\n", port_, store_dir().string());
   for (const std::string& line : options.top_lines) config << line << "\n";
@@ -32,13 +32,19 @@ std::string LiveTidemark::Diagnostics() const {
   return process_ == nullptr ? "tidemarkd was not started" : process_->Diagnostics();
 }
 
-absl::Status LiveTidemark::Launch(const std::vector<std::string>& arguments) {
+ProcessOptions LiveTidemark::Daemon(const std::string& name,
+                                    const std::vector<std::string>& arguments) const {
   ProcessOptions options;
   options.argv = {(BuildDir() / "server/tidemarkd").string(), "--config", config_file().string()};
   options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
+  options.environment = environment_;
   options.output_dir = scratch_.path();
-  options.name = "tidemarkd";
-  auto process = Process::Start(std::move(options));
+  options.name = name;
+  return options;
+}
+
+absl::Status LiveTidemark::Launch(const std::vector<std::string>& arguments) {
+  auto process = Process::Start(Daemon("tidemarkd", arguments));
   if (!process.ok()) return process.status();
   process_ = *std::move(process);
   return absl::OkStatus();
@@ -91,9 +97,20 @@ absl::StatusOr<CommandResult> LiveTidemark::Run(const std::vector<std::string>& 
                                                 std::chrono::milliseconds deadline) const {
   auto process = Launch(fmt::format("command{}", ++commands_), arguments);
   if (!process.ok()) return process.status();
-  const auto exit_code = (*process)->WaitForExit(deadline * kDeadlineFactor);
+  return Finish(**process, deadline);
+}
+
+absl::StatusOr<CommandResult> LiveTidemark::Check() const {
+  auto process = Process::Start(Daemon("check", {"--check"}));
+  if (!process.ok()) return process.status();
+  return Finish(**process, std::chrono::seconds(60));
+}
+
+absl::StatusOr<CommandResult> LiveTidemark::Finish(Process& process,
+                                                   std::chrono::milliseconds deadline) {
+  const auto exit_code = process.WaitForExit(deadline * kDeadlineFactor);
   if (!exit_code.ok()) return exit_code.status();
-  return CommandResult{*exit_code, (*process)->Stdout(), (*process)->Stderr()};
+  return CommandResult{*exit_code, process.Stdout(), process.Stderr()};
 }
 
 absl::Status LiveTidemark::VerifyStore() const {

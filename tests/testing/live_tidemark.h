@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -22,6 +23,8 @@ namespace tidemark::testing {
 struct LiveTidemarkOptions {
   std::string database = "postgres";
   std::string user = "postgres";
+  // Of the process, beside the test's own.
+  std::vector<std::pair<std::string, std::string>> environment;
   // Lines of YAML below the feed's postgres key, e.g. "tables: ['public.a*']".
   std::vector<std::string> postgres_lines;
   // Lines of YAML below the feed, e.g. "stop_at: now".
@@ -63,6 +66,8 @@ class LiveTidemark {
   // What the server said, for failure messages.
   std::string Diagnostics() const;
 
+  // `tidemarkd --check` with the same configuration, until it ends.
+  absl::StatusOr<CommandResult> Check() const;
   // `tidemark ARGUMENTS`, with this server in TIDEMARK_SERVER, until it ends.
   absl::StatusOr<CommandResult> Run(
       const std::vector<std::string>& arguments,
@@ -75,7 +80,11 @@ class LiveTidemark {
   absl::Status VerifyStore() const;
 
  private:
+  ProcessOptions Daemon(const std::string& name, const std::vector<std::string>& arguments) const;
+  static absl::StatusOr<CommandResult> Finish(Process& process, std::chrono::milliseconds deadline);
+
   ScratchDir scratch_{"tidemark"};
+  const std::vector<std::pair<std::string, std::string>> environment_;
   const uint16_t port_;
   std::unique_ptr<Process> process_;
   mutable int commands_ = 0;
