@@ -18,6 +18,12 @@ TableKeeper::Name NameOf(const SourceTable& table) { return {table.schema, table
 
 bool IsReading(const v1::TableState& state) { return state.has_reading(); }
 
+// Errors that a look finds, and that the next one may find gone.
+bool SeenInCatalog(std::string_view error) {
+  return error == reason::kSourceSetting || error == reason::kPublicationMissing ||
+         error == reason::kSourceTableMissing;
+}
+
 // A reading that did not come to its end may have put rows into the feed.
 bool RowsTold(const v1::TableState& state) {
   return state.has_reading() && (!state.reading().fresh() || state.reading().rows_read() > 0);
@@ -61,8 +67,9 @@ v1::TableStatus StatusOf(const TableKeeper::Name& name, const v1::TableState& st
 absl::StatusOr<bool> Publish(Connection* sql, const std::string& publication,
                              const SourceTable& table) {
   absl::StatusOr<ResultRows> done = sql->Query(
-      fmt::format("ALTER PUBLICATION {} ADD TABLE {}", QuoteIdentifier(publication),
-                  QuoteTable(table.schema, table.table)),
+      // The role may read only by default.
+      fmt::format("BEGIN READ WRITE; ALTER PUBLICATION {} ADD TABLE {}; COMMIT",
+                  QuoteIdentifier(publication), QuoteTable(table.schema, table.table)),
       fmt::format("adding {} to the publication", table.Text()), absl::Now() + kChunkTimeout);
   if (!done.ok()) return done.status();
   return true;
@@ -315,7 +322,8 @@ void TableKeeper::ApplyTable(const TableSighting& seen, const CatalogSighting& s
                                                             : "it left the publication";
     return NotPublished(seen, sighting, cause, &state);
   }
-  if (!state.error_reason().empty() && state.error_reason() != reason::kTableUnreadable) {
+  // Others are of its reading, and stay until that goes on.
+  if (SeenInCatalog(state.error_reason())) {
     state.clear_error_reason();
     state.clear_error_message();
     Touch(name);
