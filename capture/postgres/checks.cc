@@ -9,6 +9,8 @@
 
 #include "absl/time/clock.h"
 #include "capture/postgres/connection.h"
+#include "capture/postgres/login_remedy.h"
+#include "capture/postgres/privileges.h"
 #include "capture/postgres/publication.h"
 #include "capture/postgres/server_facts.h"
 #include "capture/postgres/slot.h"
@@ -28,11 +30,12 @@ class Checks {
       : config_(config),
         patterns_(patterns),
         slot_(SlotName(config)),
-        publication_(PublicationName(config)) {}
+        publication_(PublicationName(config)),
+        target_(TargetOf(config)) {}
 
   std::vector<Finding> Run() {
     if (Connect()) {
-      CheckReplicationSession();
+      Login(Connection::Kind::kReplication);
       CheckSettings();
       CheckTables();
       CheckSlot();
@@ -56,6 +59,14 @@ class Checks {
   void AddStatus(const absl::Status& status, std::string remedy = "") {
     AddError(ReasonOf(status), std::string(status.message()), std::move(remedy));
   }
+  // Nothing, with a finding, when the server does not let the role in.
+  std::unique_ptr<Connection> Login(Connection::Kind kind) {
+    absl::StatusOr<std::unique_ptr<Connection>> session =
+        Connection::Open(target_, kind, &never_, absl::Now() + kCheckTimeout);
+    if (session.ok()) return *std::move(session);
+    AddStatus(session.status(), LoginRemedy(std::string(session.status().message()), target_));
+    return nullptr;
+  }
   // Nothing, with a finding, when the question failed.
   std::optional<ResultRows> Ask(const std::string& sql, std::string_view doing) {
     absl::StatusOr<ResultRows> rows = sql_->Query(sql, doing, absl::Now() + kCheckTimeout);
@@ -65,12 +76,12 @@ class Checks {
   }
 
   bool Connect();
-  void CheckReplicationSession();
   void CheckSettings();
   void CheckRoom(std::string_view setting, const std::string& count_sql);
   void CheckTables();
-  void CheckPrivileges(const SourceTable& table);
-  void CheckPublication(const std::vector<SourceTable>& tables);
+  void CheckPrivileges(const std::vector<SourceTable>& tables);
+  void CheckPublication(const std::vector<SourceTable>& tables,
+                        const std::optional<Publication>& found);
   void CheckMayPublish(const std::vector<SourceTable>& tables);
   void CheckSlot();
   void CheckOtherSlots();
@@ -79,7 +90,7 @@ class Checks {
   std::span<const TablePattern> patterns_;
   const std::string slot_;
   const std::string publication_;
-  Target target_;
+  const Target target_;
   Interruption never_;
   std::unique_ptr<Connection> sql_;
   bool standby_ = false;
@@ -87,32 +98,11 @@ class Checks {
 };
 
 bool Checks::Connect() {
-  absl::StatusOr<Target> target = TargetOf(config_);
-  if (!target.ok()) {
-    AddStatus(target.status());
-    return false;
-  }
-  target_ = *std::move(target);
-  absl::StatusOr<std::unique_ptr<Connection>> sql =
-      Connection::Open(target_, Connection::Kind::kSql, &never_, absl::Now() + kCheckTimeout);
-  if (!sql.ok()) {
-    AddStatus(sql.status());
-    return false;
-  }
-  sql_ = *std::move(sql);
+  sql_ = Login(Connection::Kind::kSql);
+  if (sql_ == nullptr) return false;
   if (sql_->server_version() >= kServerVersionMin) return true;
   AddStatus(CheckServer({.version = sql_->server_version()}));
   return false;
-}
-
-void Checks::CheckReplicationSession() {
-  absl::StatusOr<std::unique_ptr<Connection>> replication = Connection::Open(
-      target_, Connection::Kind::kReplication, &never_, absl::Now() + kCheckTimeout);
-  if (replication.ok()) return;
-  AddStatus(replication.status(),
-            ReasonOf(replication.status()) == reason::kSourcePrivilege
-                ? fmt::format("ALTER ROLE {} REPLICATION;", QuoteIdentifier(target_.user))
-                : "");
 }
 
 void Checks::CheckSettings() {
@@ -140,8 +130,8 @@ void Checks::CheckSettings() {
             fmt::format("SELECT count(*) FROM pg_replication_slots WHERE slot_name <> {}",
                         QuoteLiteral(slot_)));
   CheckRoom("max_wal_senders",
-            fmt::format("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'walsender' "
-                        "AND application_name <> {}",
+            // The kinds of other roles' sessions are not shown to everybody.
+            fmt::format("SELECT count(*) FROM pg_stat_replication WHERE application_name <> {}",
                         QuoteLiteral(target_.application_name)));
 }
 
@@ -161,50 +151,42 @@ void Checks::CheckTables() {
   absl::StatusOr<std::vector<SourceTable>> tables =
       ReadMatchingTables(sql_.get(), patterns_, deadline);
   if (!tables.ok()) return AddStatus(tables.status());
-  if (absl::Status exist = CheckTablesExist(patterns_, *tables); !exist.ok()) AddStatus(exist);
-  for (const SourceTable& table : *tables) CheckPrivileges(table);
-  if (!tables->empty()) CheckPublication(*tables);
+  absl::StatusOr<std::optional<Publication>> publication =
+      ReadPublication(sql_.get(), publication_, deadline);
+  if (!publication.ok()) return AddStatus(publication.status());
+  const std::vector<SourceTable> present = WithPublished(*tables, *publication, patterns_);
+  if (absl::Status exist = CheckTablesExist(patterns_, present); !exist.ok()) AddStatus(exist);
+  CheckPrivileges(present);
+  if (!tables->empty()) CheckPublication(*tables, *publication);
 }
 
-void Checks::CheckPrivileges(const SourceTable& table) {
-  std::optional<ResultRows> rows =
-      Ask(fmt::format("SELECT has_schema_privilege({}, 'USAGE'), has_table_privilege({}, 'SELECT')",
-                      QuoteLiteral(table.schema), table.oid),
-          "looking at privileges");
-  if (!rows) return;
-  const std::string role = QuoteIdentifier(target_.user);
-  if (!rows->True(0, 0)) {
-    AddError(reason::kSourcePrivilege,
-             fmt::format("role {} may not use schema {}", target_.user, table.schema),
-             fmt::format("GRANT USAGE ON SCHEMA {} TO {};", QuoteIdentifier(table.schema), role));
-  }
-  if (!rows->True(0, 1)) {
-    AddError(reason::kSourcePrivilege,
-             fmt::format("role {} may not read table {}", target_.user, table.Text()),
-             fmt::format("GRANT SELECT ON {} TO {};", QuoteTable(table.schema, table.table), role));
+void Checks::CheckPrivileges(const std::vector<SourceTable>& tables) {
+  absl::StatusOr<std::vector<MissingPrivilege>> missing =
+      ReadMissingPrivileges(sql_.get(), tables, absl::Now() + kCheckTimeout);
+  if (!missing.ok()) return AddStatus(missing.status());
+  for (MissingPrivilege& one : *missing) {
+    AddError(reason::kSourcePrivilege, std::move(one.message), std::move(one.remedy));
   }
 }
 
-void Checks::CheckPublication(const std::vector<SourceTable>& tables) {
-  absl::StatusOr<std::optional<Publication>> found =
-      ReadPublication(sql_.get(), publication_, absl::Now() + kCheckTimeout);
-  if (!found.ok()) return AddStatus(found.status());
+void Checks::CheckPublication(const std::vector<SourceTable>& tables,
+                              const std::optional<Publication>& found) {
   for (const SourceTable& table : tables) {
     if (table.HasIdentity()) continue;
-    Add(*found ? Finding::Severity::kWarning : Finding::Severity::kError, reason::kSourceSetting,
+    Add(found ? Finding::Severity::kWarning : Finding::Severity::kError, reason::kSourceSetting,
         fmt::format("table {} has no primary key and no replica identity: once it is published, "
                     "PostgreSQL refuses its updates and deletes",
                     table.Text()),
         fmt::format("ALTER TABLE {} REPLICA IDENTITY FULL; -- or add a primary key",
                     QuoteTable(table.schema, table.table)));
   }
-  if (!*found) return CheckMayPublish(tables);
-  absl::Status covers = CheckCovers(**found, tables);
+  if (!found) return CheckMayPublish(tables);
+  absl::Status covers = CheckCovers(*found, tables);
   if (covers.ok()) return;
   std::string missing;
   for (const SourceTable& table : tables) {
     bool held = false;
-    for (const SourceTable& published : (*found)->tables) held |= published.oid == table.oid;
+    for (const SourceTable& published : found->tables) held |= published.oid == table.oid;
     if (!held) missing += (missing.empty() ? "" : ", ") + QuoteTable(table.schema, table.table);
   }
   const std::string name = QuoteIdentifier(publication_);
@@ -229,17 +211,20 @@ void Checks::CheckMayPublish(const std::vector<SourceTable>& tables) {
     oids += (oids.empty() ? "" : ",") + std::to_string(table.oid);
   }
   std::optional<ResultRows> rows =
-      Ask(fmt::format("SELECT has_database_privilege(current_database(), 'CREATE') AND NOT EXISTS "
+      Ask(fmt::format("SELECT has_database_privilege(current_database(), 'CREATE'), NOT EXISTS "
                       "(SELECT 1 FROM pg_class WHERE oid IN ({}) AND NOT pg_has_role(relowner, "
                       "'USAGE'))",
                       oids),
           "looking at privileges");
-  if (!rows || rows->True(0, 0)) return;
+  if (!rows || (rows->True(0, 0) && rows->True(0, 1))) return;
+  const bool owns = rows->True(0, 1);
   AddError(reason::kPublicationMissing,
-           fmt::format("there is no publication {}, and role {} may not make it (it owns not all "
-                       "of the tables, or may not create in the database)",
-                       publication_, target_.user),
-           CreatePublicationSql(publication_, tables) + "; -- as the tables' owner");
+           fmt::format("there is no publication {}, and role {} may not make it: it {}",
+                       publication_, target_.user,
+                       owns ? "may not create in the database" : "owns not all of the tables"),
+           owns ? fmt::format("GRANT CREATE ON DATABASE {} TO {};",
+                              QuoteIdentifier(target_.database), QuoteIdentifier(target_.user))
+                : CreatePublicationSql(publication_, tables) + "; -- as the tables' owner");
 }
 
 void Checks::CheckSlot() {

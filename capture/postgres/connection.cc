@@ -16,19 +16,25 @@
 namespace tidemark::capture::postgres {
 namespace {
 
-// What the text of a value depends on, and what would end a session that waits for its turn.
-// lc_monetary C: money without the sign and grouping of a country. search_path empty: regclass and
-// its like are printed with their schema.
+// The role's own would end the pinning itself.
+constexpr char kStartupOptions[] = "-c statement_timeout=0";
+// What the text of a value depends on, what would leave rows out, and what would end a session that
+// waits for its turn. lc_monetary C: money without the sign and grouping of a country. search_path
+// empty: regclass and its like are printed with their schema. row_security off: an error where a
+// policy would hide rows. role none: the privileges are those of the user who is configured.
 constexpr char kPinnedSettings[] =
     "SET client_encoding = 'UTF8'; SET datestyle = 'ISO, YMD'; SET intervalstyle = 'iso_8601'; "
     "SET timezone = 'UTC'; SET bytea_output = 'hex'; SET extra_float_digits = 3; "
     "SET lc_monetary = 'C'; SET search_path = ''; SET standard_conforming_strings = on; "
-    "SET statement_timeout = 0; SET lock_timeout = 0; "
-    "SET idle_in_transaction_session_timeout = 0";
+    "SET quote_all_identifiers = off; SET array_nulls = on; SET row_security = off; "
+    "SET gin_fuzzy_search_limit = 0; SET default_transaction_isolation = 'read committed'; "
+    "SET role = 'none'; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0";
 constexpr char kPinnedSince14[] = "; SET idle_session_timeout = 0";
+constexpr char kPinnedSince17[] = "; SET transaction_timeout = 0";
 // Transactions below this are decoded in the server's memory rather than through its disk.
 constexpr char kReplicationSettings[] = "; SET logical_decoding_work_mem = '256MB'";
 constexpr int kVersion14 = 140000;
+constexpr int kVersion17 = 170000;
 
 int TimeoutMs(absl::Time deadline) {
   const absl::Duration left = deadline - absl::Now();
@@ -64,11 +70,12 @@ uint64_t ResultRows::Number(size_t row, size_t column) const {
   return strtoull(Text(row, column).c_str(), nullptr, 10);
 }
 
-Connection::Connection(pg_conn* connection, const Target& target, Interruption* interruption)
+Connection::Connection(pg_conn* connection, const Target& target, std::string password,
+                       Interruption* interruption)
     : connection_(connection),
       interruption_(interruption),
       target_text_(target.Text()),
-      password_(target.password),
+      password_(std::move(password)),
       doing_("connecting") {}
 
 Connection::~Connection() {
@@ -79,6 +86,8 @@ Connection::~Connection() {
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const Target& target, Kind kind,
                                                              Interruption* interruption,
                                                              absl::Time deadline) {
+  absl::StatusOr<std::string> password = PasswordOf(target);
+  if (!password.ok()) return password.status();
   const std::string port = std::to_string(target.port);
   std::vector<const char*> names;
   std::vector<const char*> values;
@@ -89,15 +98,17 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const Target& targe
     values.push_back(value.c_str());
   };
   const std::string replication = kind == Kind::kReplication ? "database" : "";
+  const std::string options = kStartupOptions;
   add("host", target.host);
   add("port", port);
   add("dbname", target.database);
   add("user", target.user);
-  add("password", target.password);
+  add("password", *password);
   add("sslmode", target.sslmode);
   add("sslrootcert", target.sslrootcert);
   add("application_name", target.application_name);
   add("replication", replication);
+  add("options", options);
   // A peer that vanished without a word is noticed by TCP even while nothing is sent.
   const std::string idle_s = "30", interval_s = "10", count = "3";
   add("keepalives_idle", idle_s);
@@ -108,7 +119,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const Target& targe
 
   std::unique_ptr<Connection> connection(
       new Connection(PQconnectStartParams(names.data(), values.data(), /*expand_dbname=*/0), target,
-                     interruption));
+                     *std::move(password), interruption));
   if (absl::Status status = connection->FinishConnecting(deadline); !status.ok()) return status;
   if (absl::Status status = connection->PinSettings(kind, deadline); !status.ok()) return status;
   return connection;
@@ -138,6 +149,7 @@ absl::Status Connection::FinishConnecting(absl::Time deadline) {
 absl::Status Connection::PinSettings(Kind kind, absl::Time deadline) {
   std::string settings = kPinnedSettings;
   if (server_version() >= kVersion14) settings += kPinnedSince14;
+  if (server_version() >= kVersion17) settings += kPinnedSince17;
   if (kind == Kind::kReplication) settings += kReplicationSettings;
   return Query(settings, "pinning the session's settings", deadline).status();
 }

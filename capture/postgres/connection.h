@@ -54,9 +54,10 @@ struct ResultRows {
 // Thread rule: one thread at a time, but for the Interruption. Nothing waits longer than the
 // deadline that it is given: SOURCE_SILENT. An interrupted wait fails with CANCELLED where nothing
 // else is said. Settings on which the text of values depends are pinned on every session
-// (DateStyle, TimeZone, …), against whatever the role or the database says (R52). Errors carry a
-// reason and never the password. After an error the connection is to be given up, but for one with
-// a SQLSTATE that a statement was answered with: it only ends the transaction.
+// (DateStyle, TimeZone, …), and those by which rows would be left out in silence (row_security),
+// against whatever the role or the database says (R52). Errors carry a reason and never the
+// password. After an error the connection is to be given up, but for one with a SQLSTATE that a
+// statement was answered with: it only ends the transaction.
 class Connection {
  public:
   enum class Kind { kSql, kReplication };
@@ -98,7 +99,8 @@ class Connection {
   bool TakeArrived() { return std::exchange(arrived_, false); }
 
  private:
-  Connection(pg_conn* connection, const Target& target, Interruption* interruption);
+  Connection(pg_conn* connection, const Target& target, std::string password,
+             Interruption* interruption);
 
   absl::Status FinishConnecting(absl::Time deadline);
   absl::Status PinSettings(Kind kind, absl::Time deadline);

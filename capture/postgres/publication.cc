@@ -286,4 +286,14 @@ std::vector<SourceTable> CapturedTables(const Publication& publication,
   return captured;
 }
 
+std::vector<SourceTable> WithPublished(std::vector<SourceTable> tables,
+                                       const std::optional<Publication>& publication,
+                                       std::span<const TablePattern> patterns) {
+  if (!publication) return tables;
+  for (SourceTable& table : CapturedTables(*publication, patterns)) {
+    tables.push_back(std::move(table));
+  }
+  return tables;
+}
+
 }  // namespace tidemark::capture::postgres

@@ -93,6 +93,12 @@ absl::Status CheckCovers(const Publication& publication, std::span<const SourceT
 std::vector<SourceTable> CapturedTables(const Publication& publication,
                                         std::span<const TablePattern> patterns);
 
+// `tables`, and those: a publication may name partitions themselves, which ReadMatchingTables
+// passes over.
+std::vector<SourceTable> WithPublished(std::vector<SourceTable> tables,
+                                       const std::optional<Publication>& publication,
+                                       std::span<const TablePattern> patterns);
+
 bool MatchesAny(std::span<const TablePattern> patterns, std::string_view schema,
                 std::string_view table);
 

@@ -34,6 +34,9 @@ struct DescribedColumn {
   bool in_identity = false;
   // As SQL names its type, whatever the search path; from the catalog only, else empty.
   std::string sql_type = {};
+  // As SQL names the operators by which its type is ordered, where those are not the server's own
+  // (citext): =, >=, >. The search path, which is empty, would find others.
+  std::vector<std::string> operators = {};
 };
 
 // A Relation message that owns what it says.

@@ -33,11 +33,16 @@ Meaning OfConnecting(std::string_view text) {
     return {absl::StatusCode::kUnauthenticated, reason::kSourceAuthentication,
             "check user, password and password_file; it is tried again"};
   }
-  if (Holds(text, "no pg_hba.conf entry") || Holds(text, "authentication failed") ||
+  if (Holds(text, "pg_hba.conf") || Holds(text, "authentication failed") ||
+      Holds(text, "is not permitted to log in") ||
       (Holds(text, "role \"") && Holds(text, "does not exist"))) {
     return {absl::StatusCode::kUnauthenticated, reason::kSourceAuthentication,
             "let the role log in, and add a line for it to pg_hba.conf (a logical replication "
             "session matches the line of its database); it is tried again"};
+  }
+  if (Holds(text, "permission denied for database")) {
+    return {absl::StatusCode::kUnauthenticated, reason::kSourceAuthentication,
+            "GRANT CONNECT ON DATABASE to the role; it is tried again"};
   }
   // The second since PostgreSQL 16.
   if (Holds(text, "must be superuser or replication role") ||

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "capture/postgres/privileges.h"
 #include "capture/postgres/sql_text.h"
 #include "capture/postgres/table_lock.h"
 #include "proto/reason.h"
@@ -32,14 +33,9 @@ absl::StatusOr<Wanted> CheckWanted(Connection* sql, const std::string& publicati
   absl::StatusOr<std::optional<Publication>> found = ReadPublication(sql, publication, deadline);
   if (!found.ok()) return found.status();
   wanted.publication = *std::move(found);
-  // A publication may name partitions themselves, which the list of tables passes over.
-  std::vector<SourceTable> present = *tables;
-  if (wanted.publication) {
-    for (SourceTable& table : CapturedTables(*wanted.publication, patterns)) {
-      present.push_back(std::move(table));
-    }
-  }
+  const std::vector<SourceTable> present = WithPublished(*tables, wanted.publication, patterns);
   if (absl::Status status = CheckTablesExist(patterns, present); !status.ok()) return status;
+  if (absl::Status status = CheckReadable(sql, present, deadline); !status.ok()) return status;
   absl::Status status =
       wanted.publication ? CheckCovers(*wanted.publication, *tables) : CheckIdentities(*tables);
   if (!status.ok()) return status;
@@ -51,7 +47,7 @@ absl::StatusOr<Wanted> CheckWanted(Connection* sql, const std::string& publicati
 absl::Status MakePublication(Connection* sql, const std::string& publication,
                              std::span<const SourceTable> tables, absl::Time deadline) {
   constexpr char kDoing[] = "making the publication";
-  absl::Status made = sql->Query(BeginWaitingSql(kLockWaitLong) +
+  absl::Status made = sql->Query(BeginWaitingSql(kLockWaitLong, "BEGIN READ WRITE") +
                                      CreatePublicationSql(publication, tables) + "; COMMIT",
                                  kDoing, deadline)
                           .status();
@@ -133,8 +129,8 @@ absl::StatusOr<std::string> WhatCreationWaitsFor(Connection* sql, int walsender_
                                                  absl::Time deadline) {
   // A prepared transaction holds its lock without a process: pid 0.
   absl::StatusOr<ResultRows> rows = sql->Query(
-      fmt::format("SELECT b.pid, coalesce(a.usename::text, ''), coalesce(extract(epoch FROM "
-                  "clock_timestamp() - a.xact_start)::bigint, 0), (SELECT gid FROM "
+      fmt::format("SELECT b.pid, coalesce(a.usename::text, ''), extract(epoch FROM "
+                  "clock_timestamp() - a.xact_start)::bigint, (SELECT gid FROM "
                   "pg_prepared_xacts ORDER BY prepared LIMIT 1) FROM "
                   "unnest(pg_blocking_pids({})) b(pid) LEFT JOIN pg_stat_activity a ON a.pid = "
                   "b.pid ORDER BY b.pid LIMIT 1",
@@ -148,10 +144,12 @@ absl::StatusOr<std::string> WhatCreationWaitsFor(Connection* sql, int walsender_
         "PREPARED it",
         rows->Text(0, 3));
   }
+  // Since when is not shown to everybody.
+  const std::string since =
+      rows->IsNull(0, 2) ? "" : fmt::format(", open for {} s", rows->Text(0, 2));
   return fmt::format(
-      "waiting for transaction (pid {}, user {}, open for {} s): the slot can be "
-      "made once it ends",
-      rows->Text(0, 0), rows->Text(0, 1), rows->Text(0, 2));
+      "waiting for transaction (pid {}, user {}{}): the slot can be made once it ends",
+      rows->Text(0, 0), rows->Text(0, 1), since);
 }
 
 absl::StatusOr<std::string> WhatStandbyWaitsFor(Connection* sql, absl::Time deadline) {

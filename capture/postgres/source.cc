@@ -77,9 +77,7 @@ absl::Status PostgresSource::Failed(absl::Status status) {
 }
 
 absl::Status PostgresSource::Connect() {
-  absl::StatusOr<Target> target = TargetOf(config_);
-  if (!target.ok()) return target.status();
-  target_ = *std::move(target);
+  target_ = TargetOf(config_);
   Enter(Phase::kClosed, fmt::format("connecting to {}", target_.Text()));
   const absl::Time deadline = absl::Now() + kConnectTimeout;
   absl::StatusOr<std::unique_ptr<Connection>> replication =

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_split.h"
 #include "proto/reason.h"
 
 namespace tidemark::capture::postgres {
@@ -30,6 +31,17 @@ constexpr char kFieldsQuery[] =
     "SELECT t.oid, a.attname, a.atttypid, a.atttypmod FROM pg_type t JOIN pg_attribute a ON "
     "a.attrelid = t.typrelid WHERE t.typtype = 'c' AND t.oid IN ({0}) AND a.attnum > 0 AND NOT "
     "a.attisdropped ORDER BY t.oid, a.attnum";
+// Of the type's default order, through domains.
+constexpr char kOperatorsQuery[] =
+    "(WITH RECURSIVE base(oid) AS (SELECT a.atttypid UNION ALL SELECT t.typbasetype FROM base JOIN"
+    "   pg_type t ON t.oid = base.oid WHERE t.typtype = 'd')"
+    " SELECT string_agg(format('OPERATOR(%I.%s)', n.nspname, p.oprname), E'\\n' ORDER BY"
+    "   o.amopstrategy) FROM base JOIN pg_opclass k ON k.opcintype = base.oid AND k.opcdefault"
+    "  JOIN pg_am m ON m.oid = k.opcmethod AND m.amname = 'btree'"
+    "  JOIN pg_amop o ON o.amopfamily = k.opcfamily AND o.amoplefttype = base.oid AND"
+    "   o.amoprighttype = base.oid AND o.amopstrategy IN (3, 4, 5)"
+    "  JOIN pg_operator p ON p.oid = o.amopopr JOIN pg_namespace n ON n.oid = p.oprnamespace"
+    " WHERE n.nspname <> 'pg_catalog')";
 constexpr int kVersion14 = 140000;
 
 TypeKind KindOf(const std::string& code) {
@@ -137,10 +149,10 @@ absl::StatusOr<RelationDescription> DescribeTable(Connection* sql, const SourceT
           " EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND a.attnum = "
           "ANY((i.indkey::int2[])[0:i.indnkeyatts - 1]) AND CASE c.relreplident WHEN 'd' THEN "
           "i.indisprimary WHEN 'i' THEN i.indisreplident ELSE false END),"
-          " format_type(a.atttypid, a.atttypmod)"
+          " format_type(a.atttypid, a.atttypmod), {}"
           " FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.oid = {} AND "
           "a.attnum > 0 AND NOT a.attisdropped AND (a.attgenerated = ''{}) ORDER BY a.attnum",
-          table.oid, table.MaySendGenerated() ? " OR a.attgenerated = 's'" : ""),
+          kOperatorsQuery, table.oid, table.MaySendGenerated() ? " OR a.attgenerated = 's'" : ""),
       "reading the table's columns", deadline);
   if (!rows.ok()) return rows.status();
   RelationDescription description;
@@ -161,7 +173,8 @@ absl::StatusOr<RelationDescription> DescribeTable(Connection* sql, const SourceT
     if (!sent) continue;
     description.columns.push_back(
         {name, static_cast<uint32_t>(rows->Number(row, 1)), Typmod(rows->Text(row, 2)),
-         description.replica_identity == 'f' || rows->True(row, 4), rows->Text(row, 5)});
+         description.replica_identity == 'f' || rows->True(row, 4), rows->Text(row, 5),
+         absl::StrSplit(rows->Text(row, 6), '\n', absl::SkipEmpty())});
   }
   return description;
 }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "capture/postgres/key_condition.h"
 #include "capture/postgres/partition_tree.h"
 #include "capture/postgres/sql_text.h"
 #include "capture/postgres/table_catalog.h"
@@ -40,23 +41,6 @@ constexpr char kWritersSql[] =
     "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND "
     "(l.relation = {0} OR l.relation IN (SELECT part FROM parts)))";
 
-std::string Tuple(const std::vector<std::string>& parts) {
-  std::string tuple;
-  for (const std::string& part : parts) tuple += (tuple.empty() ? "" : ", ") + part;
-  return parts.size() == 1 ? tuple : "(" + tuple + ")";
-}
-
-// Of the types of the columns: a literal of no type is none of a composite.
-std::string KeyLiterals(const std::vector<std::string>& key, const Relation& relation) {
-  std::vector<std::string> literals;
-  for (size_t i = 0; i < key.size(); ++i) {
-    const DescribedColumn& column =
-        relation.description.columns.at(relation.shape.key_columns.at(i));
-    literals.push_back(QuoteLiteral(key[i]) + "::" + column.sql_type);
-  }
-  return Tuple(literals);
-}
-
 std::string ColumnList(const std::vector<std::string>& names) {
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + QuoteIdentifier(name);
@@ -65,23 +49,14 @@ std::string ColumnList(const std::vector<std::string>& names) {
 
 std::string SelectSql(const ChunkOrder& order, const Relation& relation,
                       const std::string& row_filter) {
-  std::vector<std::string> key;
-  for (const std::string& name : KeyColumnNames(relation)) key.push_back(QuoteIdentifier(name));
-  const std::string key_tuple = Tuple(key);
   std::string where;
   const auto add = [&where](const std::string& condition) {
     where += (where.empty() ? " WHERE " : " AND ") + condition;
   };
   if (!row_filter.empty()) add("(" + row_filter + ")");
-  if (!order.after_key.empty()) add(key_tuple + " > " + KeyLiterals(order.after_key, relation));
-  if (!order.keys.empty()) {
-    std::string list;
-    for (const auto& one : order.keys)
-      list += (list.empty() ? "" : ", ") + KeyLiterals(one, relation);
-    add(fmt::format("{} IN ({})", key_tuple, list));
-  }
-  std::string by;
-  for (const std::string& column : key) by += (by.empty() ? "" : ", ") + column;
+  if (!order.after_key.empty()) add(BehindKey(order.after_key, relation));
+  if (!order.keys.empty()) add(WithKeys(order.keys, relation));
+  const std::string by = ColumnList(KeyColumnNames(relation));
   const bool whole = order.keys.empty() || order.whole_rows;
   const std::string columns = whole ? ColumnList(relation.shape.column_names) : by;
   const size_t limit = order.keys.empty() ? order.rows_max : order.keys.size();

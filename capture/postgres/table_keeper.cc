@@ -18,6 +18,12 @@ TableKeeper::Name NameOf(const SourceTable& table) { return {table.schema, table
 
 bool IsReading(const v1::TableState& state) { return state.has_reading(); }
 
+// Errors that a look finds, and that the next one may find gone.
+bool SeenInCatalog(std::string_view error) {
+  return error == reason::kSourceSetting || error == reason::kPublicationMissing ||
+         error == reason::kSourceTableMissing;
+}
+
 // A reading that did not come to its end may have put rows into the feed.
 bool RowsTold(const v1::TableState& state) {
   return state.has_reading() && (!state.reading().fresh() || state.reading().rows_read() > 0);
@@ -66,7 +72,7 @@ absl::StatusOr<std::string> Publish(Connection* sql, const std::string& publicat
                                     const SourceTable& table) {
   const absl::Time deadline = absl::Now() + kChunkTimeout;
   const std::string doing = fmt::format("adding {} to the publication", table.Text());
-  absl::Status done = sql->Query(BeginWaitingSql(kLockWaitLong) +
+  absl::Status done = sql->Query(BeginWaitingSql(kLockWaitLong, "BEGIN READ WRITE") +
                                      fmt::format("ALTER PUBLICATION {} ADD TABLE {}; COMMIT",
                                                  QuoteIdentifier(publication),
                                                  QuoteTable(table.schema, table.table)),
@@ -408,7 +414,8 @@ void TableKeeper::ApplyTable(const TableSighting& seen, const CatalogSighting& s
                                                             : "it left the publication";
     return NotPublished(seen, sighting, cause, &state);
   }
-  if (!state.error_reason().empty() && state.error_reason() != reason::kTableUnreadable) {
+  // Others are of its reading, and stay until that goes on.
+  if (SeenInCatalog(state.error_reason())) {
     state.clear_error_reason();
     state.clear_error_message();
     Touch(name);

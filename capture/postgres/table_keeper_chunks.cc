@@ -185,6 +185,8 @@ absl::Status TableKeeper::Emit(const Position& head, absl::Time now, CaptureBatc
     return absl::OkStatus();
   }
   if (!status.ok() || !holds) return status;
+  state.clear_error_reason();
+  state.clear_error_message();
   if (emptying && !state.reading().only_empties()) batch->emptied.push_back(chunk_of_);
   if (builder_.changes() > 0) {
     const Lsn proved = lent_.streaming->proved();
@@ -276,8 +278,6 @@ void TableKeeper::Finish(v1::TableState* state, absl::Time now) {
   state->set_last_read_us(absl::ToUnixMicros(now));
   state->set_followed(!state->reading().only_empties());
   state->clear_reading();
-  state->clear_error_reason();
-  state->clear_error_message();
   if (known_keys_of_ == name) known_keys_of_ = {};
   schemas_.erase(name);
   Touch(name);

@@ -20,17 +20,6 @@ bool IsLocal(const std::string& host) {
          host.starts_with("127.");
 }
 
-absl::StatusOr<std::string> ReadPassword(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!file || (!std::getline(file, line) && !file.eof())) {
-    return ErrorWithReason(absl::StatusCode::kUnauthenticated, reason::kSourceAuthentication,
-                           fmt::format("password_file {} cannot be read; it is tried again", path));
-  }
-  if (!line.empty() && line.back() == '\r') line.pop_back();
-  return line;
-}
-
 std::string DefaultName(const std::string& feed) {
   std::string name = "tidemark_" + feed;
   std::replace(name.begin(), name.end(), '-', '_');
@@ -44,7 +33,7 @@ std::string Target::Text() const {
                      port, user);
 }
 
-absl::StatusOr<Target> TargetOf(const v1::FeedConfig& config) {
+Target TargetOf(const v1::FeedConfig& config) {
   const v1::PostgresConfig& postgres = config.postgres();
   Target target;
   target.host = postgres.host();
@@ -52,11 +41,7 @@ absl::StatusOr<Target> TargetOf(const v1::FeedConfig& config) {
   target.database = postgres.database();
   target.user = postgres.user();
   target.password = postgres.password();
-  if (!postgres.password_file().empty()) {
-    absl::StatusOr<std::string> password = ReadPassword(postgres.password_file());
-    if (!password.ok()) return password.status();
-    target.password = *std::move(password);
-  }
+  target.password_file = postgres.password_file();
   target.sslmode = postgres.sslmode();
   if (target.sslmode.empty()) target.sslmode = IsLocal(target.host) ? "prefer" : "verify-full";
   target.sslrootcert = postgres.sslrootcert();
@@ -66,6 +51,21 @@ absl::StatusOr<Target> TargetOf(const v1::FeedConfig& config) {
   }
   target.application_name = "tidemark/" + config.name();
   return target;
+}
+
+absl::StatusOr<std::string> PasswordOf(const Target& target) {
+  if (target.password_file.empty()) return target.password;
+  std::ifstream file(target.password_file);
+  std::string line;
+  const bool opened = file.is_open();
+  std::getline(file, line);
+  if (!line.empty() && line.back() == '\r') line.pop_back();
+  // One that is written anew is empty for a moment.
+  if (!line.empty()) return line;
+  return ErrorWithReason(
+      absl::StatusCode::kUnauthenticated, reason::kSourceAuthentication,
+      fmt::format("password_file {} {}; it is tried again", target.password_file,
+                  opened ? "has no password in its first line" : "cannot be read"));
 }
 
 std::string SlotName(const v1::FeedConfig& config) {

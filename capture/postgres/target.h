@@ -9,13 +9,15 @@
 
 namespace tidemark::capture::postgres {
 
-// Everything that a connection is made with. The password never stands in a message.
+// Everything that a connection is made with. The password never stands in a message, and comes of
+// the file where one is named.
 struct Target {
   std::string host;
   uint32_t port = 5432;
   std::string database;
   std::string user;
   std::string password;
+  std::string password_file;
   std::string sslmode;
   std::string sslrootcert;
   std::string application_name;
@@ -24,9 +26,11 @@ struct Target {
   std::string Text() const;
 };
 
-// Reads password_file, so that a rotated password is taken up by the next connection.
-// SOURCE_AUTHENTICATION when that cannot be read.
-absl::StatusOr<Target> TargetOf(const v1::FeedConfig& config);
+Target TargetOf(const v1::FeedConfig& config);
+
+// Reads password_file each time, so that a rotated password is taken up by the next connection.
+// Empty: the client library's own sources. SOURCE_AUTHENTICATION when the file holds none.
+absl::StatusOr<std::string> PasswordOf(const Target& target);
 
 // Names with the defaults filled in: tidemark_<feed>, with - as _.
 std::string SlotName(const v1::FeedConfig& config);

@@ -271,7 +271,7 @@ TEST_F(PostgresBoundTest, KeepalivesOvertakeALargeTransactionAndNeverCutIt) {
   Exec("INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 300000) i");
   postgres::Interruption interruption;
   const absl::Time deadline = absl::Now() + absl::Minutes(2) * testing::kDeadlineFactor;
-  postgres::Target target = postgres::TargetOf(FeedOf(*postgres_)).value();
+  const postgres::Target target = postgres::TargetOf(FeedOf(*postgres_));
   auto connection =
       Connection::Open(target, Connection::Kind::kReplication, &interruption, deadline).value();
   ASSERT_TRUE(connection

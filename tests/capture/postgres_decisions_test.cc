@@ -314,7 +314,7 @@ TEST(TargetTest, FillsInDefaults) {  // proves R56
   config.set_name("my-shop");
   config.mutable_postgres()->set_host("db.example");
   config.mutable_postgres()->set_password("secret");
-  Target target = TargetOf(config).value();
+  const Target target = TargetOf(config);
   EXPECT_EQ(target.port, 5432u);
   EXPECT_EQ(target.sslmode, "verify-full");
   EXPECT_EQ(target.application_name, "tidemark/my-shop");
@@ -323,10 +323,10 @@ TEST(TargetTest, FillsInDefaults) {  // proves R56
   EXPECT_EQ(PublicationName(config), "tidemark_my_shop");
   for (const char* local : {"", "/run/postgresql", "localhost", "127.0.0.1", "::1"}) {
     config.mutable_postgres()->set_host(local);
-    EXPECT_EQ(TargetOf(config)->sslmode, "prefer") << local;
+    EXPECT_EQ(TargetOf(config).sslmode, "prefer") << local;
   }
   config.mutable_postgres()->set_password_file("/nowhere/at/all");
-  EXPECT_EQ(ReasonOf(TargetOf(config).status()), reason::kSourceAuthentication);
+  EXPECT_EQ(ReasonOf(PasswordOf(TargetOf(config)).status()), reason::kSourceAuthentication);
 }
 
 TEST(SourceFactoryTest, RefusesWhatMakesNoSource) {

@@ -5,9 +5,7 @@
 #include "absl/time/clock.h"
 #include "capture/source_factory.h"
 #include "tests/capture/postgres_fixture.h"
-#include "tests/testing/built_paths.h"
-#include "tests/testing/process.h"
-#include "tests/testing/scratch_dir.h"
+#include "tests/testing/prepare_source.h"
 
 namespace tidemark::capture {
 namespace {
@@ -122,35 +120,6 @@ TEST_F(PostgresOperationsTest, ServerWithLittlePatienceNeverGivesUp) {  // prove
   EXPECT_THAT(driver.errors, ::testing::IsEmpty());
 }
 
-TEST_F(PostgresOperationsTest, SettingsOfRoleAndDatabaseDoNotMatter) {  // proves R52, B039
-  ExecEach(
-      {"CREATE TABLE v (id int PRIMARY KEY, ts timestamptz, d date, i interval, f float8, b "
-       "bytea, m money, r regclass)",
-       "INSERT INTO v VALUES (1, '2021-03-28 01:30Z', '2021-02-03', '1 year 2 mons -3 days "
-       "04:05:06.789', 0.1::float8 + 0.2, '\\x00ff', 12.34, 'v')"});
-  SourceDriver plain(FeedOf(*postgres_));
-  ASSERT_TRUE(plain.ReadUntilWhole());
-  const std::vector<std::string> expected = plain.SnapshotRows();
-  Exec("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots");
-  for (const char* where : {"ROLE postgres", "DATABASE postgres"}) {
-    for (const char* setting :
-         {"datestyle = 'German, DMY'", "timezone = 'Europe/Berlin'",
-          "intervalstyle = 'sql_standard'", "extra_float_digits = -10", "bytea_output = 'escape'",
-          "search_path = 'public'", "client_encoding = 'LATIN1'", "statement_timeout = '200ms'"}) {
-      Exec(std::string("ALTER ") + where + " SET " + setting);
-    }
-  }
-  v1::FeedConfig config = FeedOf(*postgres_);
-  config.set_name("hostile");
-  SourceDriver hostile(config);
-  ASSERT_TRUE(hostile.ReadUntilWhole());
-  EXPECT_EQ(hostile.SnapshotRows(), expected);
-  Exec("SET datestyle = 'ISO'; INSERT INTO v SELECT 2, ts, d, i, f, b, m, r FROM v");
-  ASSERT_TRUE(hostile.ReadUntilTransactions(1));
-  std::string streamed = hostile.Changes()[0];
-  EXPECT_EQ(streamed.substr(streamed.find(" ts=")), expected[0].substr(expected[0].find(" ts=")));
-}
-
 TEST_F(PostgresOperationsTest, PasswordStandsInNoText) {  // proves B167
   options_.hba_lines = {"host all scram_user 127.0.0.1/32 scram-sha-256"};
   SetUp();
@@ -259,22 +228,9 @@ TEST_F(PostgresOperationsTest, FindingsAreMendedByTheirSql) {  // proves A29, R5
 TEST_F(PostgresOperationsTest, PrepareSourceSqlIsEnough) {  // proves A29
   ExecEach({"CREATE TABLE orders (id int PRIMARY KEY)", "CREATE TABLE \"Log\" (id int PRIMARY KEY)",
             "INSERT INTO orders VALUES (1)"});
-  testing::ScratchDir scratch("psql");
   for (int run = 0; run < 2; ++run) {  // It can be run again.
-    testing::ProcessOptions psql;
-    psql.output_dir = scratch.path();
-    psql.argv = {"psql",
-                 "-X",
-                 postgres_->conninfo(),
-                 "-v",
-                 "role=capture",
-                 "-v",
-                 "publication=tidemark_shop",
-                 "-v",
-                 "tables=public.orders, public.\"Log\"",
-                 "-f",
-                 testing::SourceDir() / "deploy/sql/prepare_source.sql"};
-    absl::StatusOr<std::string> output = testing::RunCommand(std::move(psql), 60s);
+    const auto output = testing::PrepareSource(
+        *postgres_, {"capture", "tidemark_shop", "public.orders, public.\"Log\""});
     ASSERT_TRUE(output.ok()) << output.status();
     EXPECT_THAT(*output, HasSubstr("wal_level is logical: good"));
   }

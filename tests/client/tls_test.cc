@@ -7,9 +7,9 @@
 #include "client/feed_client.h"
 #include "client/reason.h"
 #include "proto/reason.h"
+#include "tests/testing/certificates.h"
 #include "tests/testing/live_postgres.h"
 #include "tests/testing/live_tidemark.h"
-#include "tests/testing/scratch_dir.h"
 #include "tests/testing/wait_until.h"
 
 namespace tidemark::client {
@@ -42,31 +42,11 @@ class RowCounter : public FeedHandler {
 class TlsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    MakeAuthority("ours");
-    MakeAuthority("other");
-    OpenSsl({"req",
-             "-x509",
-             "-newkey",
-             "ec",
-             "-pkeyopt",
-             "ec_paramgen_curve:prime256v1",
-             "-nodes",
-             "-days",
-             "2",
-             "-subj",
-             "/CN=tidemark",
-             "-addext",
-             "subjectAltName=IP:127.0.0.1,DNS:localhost",
-             "-addext",
-             "basicConstraints=critical,CA:FALSE",
-             "-CA",
-             Path("ours.pem"),
-             "-CAkey",
-             Path("ours.key"),
-             "-keyout",
-             Path("server.key"),
-             "-out",
-             Path("server.pem")});
+    ASSERT_TRUE(certificates_.MakeAuthority("ours").ok());
+    ASSERT_TRUE(certificates_.MakeAuthority("other").ok());
+    const absl::Status made =
+        certificates_.MakeServer("server", "ours", "IP:127.0.0.1,DNS:localhost");
+    ASSERT_TRUE(made.ok()) << made;
     auto postgres = testing::LivePostgres::Create();
     ASSERT_TRUE(postgres.ok()) << postgres.status();
     postgres_ = *std::move(postgres);
@@ -75,35 +55,21 @@ class TlsTest : public ::testing::Test {
                            "generate_series(1, 7)")
                     .ok());
     tidemark_ = std::make_unique<testing::LiveTidemark>(
-        *postgres_, testing::LiveTidemarkOptions{
-                        .top_lines = {"tls:", "  certificate_file: " + Path("server.pem"),
-                                      "  key_file: " + Path("server.key")}});
+        *postgres_,
+        testing::LiveTidemarkOptions{.top_lines = {"tls:", "  certificate_file: " + Path("server"),
+                                                   "  key_file: " + certificates_.Key("server")}});
     ASSERT_TRUE(tidemark_->Launch().ok());
     std::string last;
     ASSERT_TRUE(testing::WaitUntil(
         [&] {
-          const testing::CommandResult status = Status({"--tls-ca", Path("ours.pem")});
+          const testing::CommandResult status = Status({"--tls-ca", Path("ours")});
           last = status.out + status.err;
           return status.exit_code == 0 && last.find("STREAMING") != std::string::npos;
         },
         seconds(60), [&] { return last + tidemark_->Diagnostics(); }));
   }
 
-  std::string Path(const std::string& name) const { return (scratch_ / name).string(); }
-  void OpenSsl(std::vector<std::string> arguments) {
-    testing::ProcessOptions options;
-    options.argv = {"openssl"};
-    options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
-    options.output_dir = scratch_.path();
-    options.name = "openssl";
-    const auto output = testing::RunCommand(std::move(options), seconds(60));
-    ASSERT_TRUE(output.ok()) << output.status();
-  }
-  void MakeAuthority(const std::string& name) {
-    OpenSsl({"req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-             "-days", "2", "-subj", "/CN=" + name, "-keyout", Path(name + ".key"), "-out",
-             Path(name + ".pem")});
-  }
+  std::string Path(const std::string& name) const { return certificates_.Certificate(name); }
   testing::CommandResult Status(std::vector<std::string> options) {
     options.insert(options.begin(), {"status", "main", "--json"});
     const auto result = tidemark_->Run(options);
@@ -126,13 +92,13 @@ class TlsTest : public ::testing::Test {
     return counter.rows();
   }
 
-  testing::ScratchDir scratch_{"tls"};
+  testing::Certificates certificates_;
   std::unique_ptr<testing::LivePostgres> postgres_;
   std::unique_ptr<testing::LiveTidemark> tidemark_;
 };
 
 TEST_F(TlsTest, WhoTrustsTheAuthorityReads) {
-  const auto rows = ReadRows({.tls_ca_file = Path("ours.pem")});
+  const auto rows = ReadRows({.tls_ca_file = Path("ours")});
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_EQ(*rows, 7);
 }
@@ -147,9 +113,9 @@ TEST_F(TlsTest, ClearTextIsRefused) {
 }
 
 TEST_F(TlsTest, AServerOfAnotherAuthorityIsNotTrusted) {
-  EXPECT_EQ(ReasonOf(ReadRows({.tls_ca_file = Path("other.pem")}).status()),
+  EXPECT_EQ(ReasonOf(ReadRows({.tls_ca_file = Path("other")}).status()),
             reason::kServerUnreachable);
-  const testing::CommandResult status = Status({"--tls-ca", Path("other.pem")});
+  const testing::CommandResult status = Status({"--tls-ca", Path("other")});
   EXPECT_EQ(status.exit_code, 3) << status.err;
   EXPECT_THAT(status.err, HasSubstr("SERVER_UNREACHABLE"));
   // The system's authorities do not know it either.
@@ -157,7 +123,7 @@ TEST_F(TlsTest, AServerOfAnotherAuthorityIsNotTrusted) {
 }
 
 TEST_F(TlsTest, AFileOfAuthoritiesThatCannotBeReadIsNamed) {
-  const testing::CommandResult status = Status({"--tls-ca", Path("none.pem")});
+  const testing::CommandResult status = Status({"--tls-ca", Path("none")});
   EXPECT_EQ(status.exit_code, 1);
   EXPECT_THAT(status.err, AllOf(HasSubstr("FILE_IO"), HasSubstr("none.pem")));
 }

@@ -4,6 +4,7 @@
 #include <libpq-fe.h>
 #include <pwd.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -161,6 +162,7 @@ absl::Status LivePostgres::WriteConfig() {
          << "log_line_prefix = '%m [%p] '\n"
          << "log_replication_commands = on\n"
          << "timezone = 'UTC'\n";
+  if (!options_.certificate_file.empty()) config << "ssl = on\n";
   for (const auto& [name, value] : options_.settings)
     config << name << " = " << Quoted(value) << "\n";
   config.close();
@@ -169,11 +171,33 @@ absl::Status LivePostgres::WriteConfig() {
   std::ifstream old_rules(data_dir() / "pg_hba.conf");
   std::ostringstream rest;
   rest << old_rules.rdbuf();
+  std::vector<std::string> rules = options_.hba_lines;
+  rules.push_back(rest.str());
+  if (absl::Status status = SetHbaLines(rules); !status.ok()) return status;
+  return options_.certificate_file.empty() ? absl::OkStatus() : CopyCertificate();
+}
+
+absl::Status LivePostgres::SetHbaLines(const std::vector<std::string>& lines) {
   std::ofstream rules(data_dir() / "pg_hba.conf", std::ios::trunc);
-  for (const std::string& line : options_.hba_lines) rules << line << "\n";
-  rules << rest.str();
+  for (const std::string& line : lines) rules << line << "\n";
   rules.close();
   return rules ? absl::OkStatus() : absl::InternalError("pg_hba.conf could not be written");
+}
+
+// PostgreSQL wants the key to be its own, and nobody else's.
+absl::Status LivePostgres::CopyCertificate() {
+  const passwd* entry = user_.empty() ? nullptr : getpwnam(user_.c_str());
+  for (const auto& [from, to] : {std::pair(options_.certificate_file, data_dir() / "server.crt"),
+                                 std::pair(options_.key_file, data_dir() / "server.key")}) {
+    std::error_code failed;
+    std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing, failed);
+    if (failed) return absl::InternalError(fmt::format("{}: {}", from, failed.message()));
+    if (chmod(to.c_str(), 0600) != 0 ||
+        (entry != nullptr && chown(to.c_str(), entry->pw_uid, entry->pw_gid) != 0)) {
+      return absl::ErrnoToStatus(errno, to.string());
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status LivePostgres::AddSetting(const std::string& name, const std::string& value) {

@@ -30,6 +30,8 @@ struct LivePostgresOptions {
       settings;  // postgresql.conf; the later one wins, also over our defaults
   std::vector<std::string> hba_lines;         // put before the trust lines of pg_hba.conf
   std::vector<std::string> initdb_arguments;  // e.g. "--encoding=UTF8"
+  std::string certificate_file;               // with its key: served over TLS, too
+  std::string key_file;
 };
 
 enum class StopMode {
@@ -78,6 +80,8 @@ class LivePostgres {
 
   // Appends to postgresql.conf; takes effect at Restart or pg_reload_conf().
   absl::Status AddSetting(const std::string& name, const std::string& value);
+  // All of pg_hba.conf; takes effect as a setting does.
+  absl::Status SetHbaLines(const std::vector<std::string>& lines);
 
  private:
   explicit LivePostgres(LivePostgresOptions options);
@@ -85,6 +89,7 @@ class LivePostgres {
   absl::Status InitCluster();
   absl::Status CopyCluster(const LivePostgres& primary);
   absl::Status WriteConfig();
+  absl::Status CopyCertificate();
 
   LivePostgresOptions options_;
   ScratchDir scratch_{"pg"};

@@ -55,7 +55,8 @@ absl::StatusOr<std::optional<uint64_t>> StoredCheckpoint(const std::filesystem::
 }  // namespace
 
 LiveTidemark::LiveTidemark(const LivePostgres& postgres, LiveTidemarkOptions options)
-    : port_(FreePort()),
+    : environment_(options.environment),
+      port_(FreePort()),
       postgres_port_(postgres.port()),
       conninfo_(postgres.conninfo(options.database)) {
   WriteConfig(options);
@@ -92,14 +93,20 @@ void LiveTidemark::CallWitnesses() {
   fmt::print("no witness: {}\n", witness.status().ToString());
 }
 
-absl::Status LiveTidemark::Launch(const std::vector<std::string>& arguments) {
-  if (!witnessed_) CallWitnesses();
+ProcessOptions LiveTidemark::Daemon(const std::string& name,
+                                    const std::vector<std::string>& arguments) const {
   ProcessOptions options;
   options.argv = {(BuildDir() / "server/tidemarkd").string(), "--config", config_file().string()};
   options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
+  options.environment = environment_;
   options.output_dir = scratch_.path();
-  options.name = "tidemarkd";
-  auto process = Process::Start(std::move(options));
+  options.name = name;
+  return options;
+}
+
+absl::Status LiveTidemark::Launch(const std::vector<std::string>& arguments) {
+  if (!witnessed_) CallWitnesses();
+  auto process = Process::Start(Daemon("tidemarkd", arguments));
   if (!process.ok()) return process.status();
   process_ = *std::move(process);
   return absl::OkStatus();
@@ -161,9 +168,20 @@ absl::StatusOr<CommandResult> LiveTidemark::Run(const std::vector<std::string>& 
                                                 std::chrono::milliseconds deadline) const {
   auto process = Launch(fmt::format("command{}", ++commands_), arguments);
   if (!process.ok()) return process.status();
-  const auto exit_code = (*process)->WaitForExit(deadline * kDeadlineFactor);
+  return Finish(**process, deadline);
+}
+
+absl::StatusOr<CommandResult> LiveTidemark::Check() const {
+  auto process = Process::Start(Daemon("check", {"--check"}));
+  if (!process.ok()) return process.status();
+  return Finish(**process, std::chrono::seconds(60));
+}
+
+absl::StatusOr<CommandResult> LiveTidemark::Finish(Process& process,
+                                                   std::chrono::milliseconds deadline) {
+  const auto exit_code = process.WaitForExit(deadline * kDeadlineFactor);
   if (!exit_code.ok()) return exit_code.status();
-  return CommandResult{*exit_code, (*process)->Stdout(), (*process)->Stderr()};
+  return CommandResult{*exit_code, process.Stdout(), process.Stderr()};
 }
 
 absl::Status LiveTidemark::VerifyStore() const {

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,6 +25,8 @@ namespace tidemark::testing {
 struct LiveTidemarkOptions {
   std::string database = "postgres";
   std::string user = "postgres";
+  // Of the process, beside the test's own.
+  std::vector<std::pair<std::string, std::string>> environment;
   // Lines of YAML below the feed's postgres key, e.g. "tables: ['public.a*']".
   std::vector<std::string> postgres_lines;
   // Lines of YAML below the feed, e.g. "stop_at: now".
@@ -71,6 +74,8 @@ class LiveTidemark {
   // What the server said, for failure messages.
   std::string Diagnostics() const;
 
+  // `tidemarkd --check` with the same configuration, until it ends.
+  absl::StatusOr<CommandResult> Check() const;
   // `tidemark ARGUMENTS`, with this server in TIDEMARK_SERVER, until it ends.
   absl::StatusOr<CommandResult> Run(
       const std::vector<std::string>& arguments,
@@ -84,8 +89,11 @@ class LiveTidemark {
 
  private:
   void CallWitnesses();
+  ProcessOptions Daemon(const std::string& name, const std::vector<std::string>& arguments) const;
+  static absl::StatusOr<CommandResult> Finish(Process& process, std::chrono::milliseconds deadline);
 
   ScratchDir scratch_{"tidemark"};
+  const std::vector<std::pair<std::string, std::string>> environment_;
   const uint16_t port_;
   const uint16_t postgres_port_;
   const std::string conninfo_;  // of the source
