@@ -144,7 +144,8 @@ Movement MovementBetween(const v1::PostgresTableFacts& before, const v1::Postgre
   if (before.row_filter() != now.row_filter()) {
     return {Kind::kRead, "the publication sends other rows of it", true};
   }
-  if (before.oid() != now.oid()) return {Kind::kRead, "it was replaced by another table"};
+  // Nobody saw when the publication got the other one.
+  if (before.oid() != now.oid()) return {Kind::kRead, "it was replaced by another table", true};
   const bool rewritten = !Same(before.files(), now.files());
   for (const v1::PostgresColumnFacts& column : now.columns()) {
     std::string cause = MovedColumn(before, column, rewritten);
