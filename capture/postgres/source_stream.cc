@@ -174,6 +174,7 @@ bool PostgresSource::FinishBatch(absl::Time now, CaptureBatch* batch) {
     // What was made there stands behind what was captured.
     head_ = std::max(head_, Position::Of(generation_, proved));
     batch->checkpoint = CheckpointAt(head_, v1::SNAPSHOT_PHASE_WHOLE);
+    if (tables_keeper_ != nullptr) tables_keeper_->AddStates(batch);
     batch->finished = Position::Of(generation_, *streaming_->finished());
     return true;
   }
@@ -185,6 +186,7 @@ bool PostgresSource::FinishBatch(absl::Time now, CaptureBatch* batch) {
     progress_wanted_ = false;
     head_ = Position::Of(generation_, proved);
     batch->checkpoint = CheckpointAt(head_, v1::SNAPSHOT_PHASE_WHOLE);
+    if (tables_keeper_ != nullptr) tables_keeper_->AddStates(batch);
   }
   return !batch->events.empty() || batch->checkpoint.has_value();
 }

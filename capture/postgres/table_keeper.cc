@@ -75,13 +75,14 @@ TableKeeper::TableKeeper(const Lent& lent, Target target, std::function<void()> 
       session_(std::make_unique<SideSession>(std::move(target), std::move(wake))),
       comparison_(lent.known, &window_),
       verifier_({lent.known, &comparison_, lent.selection, lent.states, &tables_}) {
-  lent_.streaming->Observe(&window_, lent_.known);
+  WatchMoves();
+  lent_.streaming->Observe(&window_, &moved_, lent_.known);
   lent_.desk->SetStreaming(true);
 }
 
 TableKeeper::~TableKeeper() {
   lent_.desk->SetStreaming(false);
-  lent_.streaming->Observe(nullptr, nullptr);
+  lent_.streaming->Observe(nullptr, nullptr, nullptr);
 }
 
 v1::TableState& TableKeeper::StateOf(const Name& name) {
@@ -108,12 +109,24 @@ absl::Status TableKeeper::Step(const Position& head, absl::Time now, CaptureBatc
     const absl::Status status = chunk_verifies_ ? Verify(head, now) : Emit(head, now, batch, made);
     if (!status.ok()) return status;
   }
+  WatchMoves();
   Start(quiet, now);
-  for (const Name& name : dirty_) batch->table_states.push_back(lent_.states->at(name));
-  report_due_ |= !dirty_.empty();
   if (report_due_ && dirty_.empty()) Report();
-  dirty_.clear();
+  AddStates(batch);
   return absl::OkStatus();
+}
+
+// Which rows moved is in memory only: should it be lost, the table is read from its beginning on.
+void TableKeeper::AddStates(CaptureBatch* batch) {
+  for (const Name& name : moved_.TakeNews()) Touch(name);
+  for (const Name& name : dirty_) {
+    v1::TableState& state = batch->table_states.emplace_back(lent_.states->at(name));
+    if (!moved_.Has(name)) continue;
+    state.mutable_reading()->clear_after_key();
+    state.mutable_reading()->clear_rows_read();
+  }
+  report_due_ |= !dirty_.empty();
+  dirty_.clear();
 }
 
 void TableKeeper::Report() {
@@ -265,7 +278,7 @@ void TableKeeper::ApplySighting(const CatalogSighting& sighting, absl::Time now)
   // The first look at a feed whose snapshot was taken before tables had states.
   const bool baseline = std::none_of(lent_.states->begin(), lent_.states->end(),
                                      [](const auto& entry) { return entry.second.has_postgres(); });
-  looked_ = true;
+  ++looks_;
   tables_.clear();
   to_publish_.clear();
   for (const TableSighting& seen : sighting.tables) {
@@ -395,6 +408,7 @@ void TableKeeper::BeginReading(v1::TableState* state, const Movement& movement, 
   reading->set_barrier_xid(barrier);
   reading->set_started_us(absl::ToUnixMicros(absl::Now()));
   if (known_keys_of_ == name) known_keys_of_ = {};
+  look_of_readings_ = looks_;
   // What is being read now says nothing of what came later.
   if (window_.open() && chunk_of_ == name) window_.Spoil();
   Touch(name);
