@@ -89,7 +89,6 @@ absl::StatusOr<CaptureBatch> PostgresSource::ListenUntil(absl::Time deadline) {
                      heard_);
     RefreshSlotFacts(now);
     const bool finished = FinishBatch(now, &batch);
-    if (batch.checkpoint && tables_keeper_ != nullptr) tables_keeper_->NoteStreamedParts(&batch);
     if (finished || now >= deadline) return batch;
     if (tables_keeper_ != nullptr && tables_keeper_->Ready(streaming_->proved(), now)) return batch;
     absl::StatusOr<Connection::Wake> wake = replication_->Wait(NextWake(deadline), &nudge_);
@@ -176,6 +175,7 @@ bool PostgresSource::FinishBatch(absl::Time now, CaptureBatch* batch) {
     // What was made there stands behind what was captured.
     head_ = std::max(head_, Position::Of(generation_, proved));
     batch->checkpoint = CheckpointAt(head_, v1::SNAPSHOT_PHASE_WHOLE);
+    if (tables_keeper_ != nullptr) tables_keeper_->AddStates(batch);
     batch->finished = Position::Of(generation_, *streaming_->finished());
     return true;
   }
@@ -187,6 +187,7 @@ bool PostgresSource::FinishBatch(absl::Time now, CaptureBatch* batch) {
     progress_wanted_ = false;
     head_ = Position::Of(generation_, proved);
     batch->checkpoint = CheckpointAt(head_, v1::SNAPSHOT_PHASE_WHOLE);
+    if (tables_keeper_ != nullptr) tables_keeper_->AddStates(batch);
   }
   return !batch->events.empty() || batch->checkpoint.has_value();
 }

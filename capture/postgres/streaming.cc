@@ -214,8 +214,9 @@ void Streaming::NoteAnnounced(const Relation& relation) {
   announced_ = announced_before_ = 0;
 }
 
-void Streaming::Observe(ChunkWindow* window, const KnownRows* known) {
+void Streaming::Observe(ChunkWindow* window, MovedRows* moved, const KnownRows* known) {
   window_ = window;
+  moved_ = moved;
   known_ = known;
   watched_ = {};
 }
@@ -249,6 +250,28 @@ void Streaming::Touch(const Relation& relation, const RowTuples& tuples) {
   }
 }
 
+// Whatever window is open: what the row took along stays as it is known.
+void Streaming::NoteMove(const Relation& relation, const RowTuples& tuples) {
+  const Tuple& row = tuples.row;
+  const Tuple& old_row = tuples.old_row;
+  // A row of another width is refused.
+  if (old_row.size() != row.size() || row.size() != relation.shape.types.size()) return;
+  bool leaves_out = false;
+  for (size_t i = 0; i < row.size(); ++i) {
+    leaves_out |= row[i].kind == ColumnKind::kUnchanged && old_row[i].kind != ColumnKind::kText;
+  }
+  const MovedRows::Table table(relation.description.schema_name, relation.description.table_name);
+  if (!leaves_out || !moved_->Watches(table)) return;
+  MovedRows::Key key;
+  for (const uint32_t column : relation.shape.key_columns) {
+    const bool from_old = row[column].kind == ColumnKind::kUnchanged;
+    const TupleColumn& value = from_old ? old_row[column] : row[column];
+    if (value.kind != ColumnKind::kText) return moved_->AddAny(table);
+    key.emplace_back(value.bytes);
+  }
+  moved_->Add(table, std::move(key));
+}
+
 void Streaming::SelectAgain(std::vector<SourceEvent>* events) {
   selection_changed_ = false;
   for (const Relation* relation : relations_.SelectAgain()) {
@@ -279,6 +302,7 @@ absl::Status Streaming::OnRow(uint32_t oid, const RowTuples& tuples,
   if (!relation.ok()) return relation.status();
   if (announced_ != 0) NoteAnnounced(**relation);
   if (oid == watched_.oid) Touch(**relation, tuples);
+  if (moved_ != nullptr && !tuples.old_row.empty()) NoteMove(**relation, tuples);
   if (!(*relation)->captured) {
     builder_.SkipChanges(skipped((*relation)->shape));
     return absl::OkStatus();

@@ -18,6 +18,7 @@
 #include "capture/postgres/chunk_window.h"
 #include "capture/postgres/connection.h"
 #include "capture/postgres/lsn.h"
+#include "capture/postgres/moved_rows.h"
 #include "capture/postgres/pgoutput_decoder.h"
 #include "capture/postgres/relation_cache.h"
 #include "capture/postgres/replication_message.h"
@@ -49,8 +50,9 @@ class Streaming {
     bool rows_known = false;
   };
   // What is streamed beside the reading of a table is told to `window`, and row by row for the
-  // table that Watch names. Null: to nobody.
-  void Observe(ChunkWindow* window, const KnownRows* known);
+  // table that Watch names; rows that move in a table that `moved` watches, to that. Null: to
+  // nobody.
+  void Observe(ChunkWindow* window, MovedRows* moved, const KnownRows* known);
   void Watch(Watched watched);
   // The stream said nothing of the watched table that would not fit `relation`.
   bool AgreesWith(const Relation& relation) const;
@@ -111,6 +113,7 @@ class Streaming {
   void NoteAnnounced(const Relation& relation);
   // A row of the watched table was changed: the keys that it had and has.
   void Touch(const Relation& relation, const RowTuples& tuples);
+  void NoteMove(const Relation& relation, const RowTuples& tuples);
   void SelectAgain(std::vector<SourceEvent>* events);
   absl::StatusOr<const Relation*> Known(uint32_t oid);
   void HandOverFullRuns(std::vector<SourceEvent>* events);
@@ -126,6 +129,7 @@ class Streaming {
   RowEncoder encoder_;
   TransactionBuilder builder_;
   ChunkWindow* window_ = nullptr;
+  MovedRows* moved_ = nullptr;
   const KnownRows* known_ = nullptr;
   Watched watched_;
   bool watched_announced_ = false;  // since Watch

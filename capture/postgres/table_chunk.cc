@@ -114,6 +114,18 @@ absl::Status Describe(Connection* sql, const SourceTable& table, absl::Time dead
   return absl::OkStatus();
 }
 
+// Keys of an earlier chunk, when the table had perhaps another one.
+absl::Status CheckKeys(const ChunkOrder& order, const Relation& relation) {
+  const size_t columns = relation.shape.key_columns.size();
+  const auto fits = [&](const std::vector<std::string>& key) { return key.size() == columns; };
+  if ((order.after_key.empty() || fits(order.after_key)) &&
+      std::all_of(order.keys.begin(), order.keys.end(), fits)) {
+    return absl::OkStatus();
+  }
+  return absl::AbortedError(
+      fmt::format("table {} has another key than before", order.table.Text()));
+}
+
 // What comes behind the bounds is read, and dropped: the session stays usable.
 absl::Status ReadLines(Connection* sql, const ChunkOrder& order, absl::Time deadline,
                        TableChunk* chunk) {
@@ -160,6 +172,7 @@ absl::StatusOr<TableChunk> ReadUnderLock(Connection* sql, const ChunkOrder& orde
     status = absl::FailedPreconditionError(
         fmt::format("table {} has no key that its rows can be told apart by", order.table.Text()));
   }
+  if (status.ok() && order.rows_max > 0) status = CheckKeys(order, chunk.relation);
   if (status.ok() && order.rows_max > 0) status = ReadLines(sql, order, deadline, &chunk);
   if (status.ok() && order.rows_max > 0 && order.table.partitioned) {
     // None can go while it is held, and one that came is among them.

@@ -63,7 +63,8 @@ struct TableChunk {
 };
 
 // SOURCE_TABLE_MISSING when the table is gone. FAILED_PRECONDITION without a reason: it has no key
-// that rows could be told apart by. ABORTED when it is no longer what `order` says.
+// that rows could be told apart by. ABORTED: it is another one than the order says, or has another
+// key than those of the order are of; the catalog is to be looked at again.
 absl::StatusOr<TableChunk> ReadChunk(Connection* sql, const ChunkOrder& order, absl::Time deadline);
 
 // Names of the key columns, in key order.

@@ -92,7 +92,8 @@ TableKeeper::TableKeeper(const Lent& lent, Target target, std::function<void()> 
       session_(std::make_unique<SideSession>(std::move(target), std::move(wake))),
       comparison_(lent.known, &window_),
       verifier_({lent.known, &comparison_, lent.selection, lent.states, &tables_}) {
-  lent_.streaming->Observe(&window_, lent_.known);
+  WatchMoves();
+  lent_.streaming->Observe(&window_, &moved_, lent_.known);
   lent_.desk->SetStreaming(true);
   // A start with another configuration: noted before the first change that is left out.
   LeaveUnwanted();
@@ -100,7 +101,7 @@ TableKeeper::TableKeeper(const Lent& lent, Target target, std::function<void()> 
 
 TableKeeper::~TableKeeper() {
   lent_.desk->SetStreaming(false);
-  lent_.streaming->Observe(nullptr, nullptr);
+  lent_.streaming->Observe(nullptr, nullptr, nullptr);
 }
 
 v1::TableState& TableKeeper::StateOf(const Name& name) {
@@ -131,12 +132,31 @@ absl::Status TableKeeper::Step(const Position& head, absl::Time now, CaptureBatc
     const absl::Status status = chunk_verifies_ ? Verify(head, now) : Emit(head, now, batch, made);
     if (!status.ok()) return status;
   }
+  WatchMoves();
   Start(quiet, now);
-  for (const Name& name : dirty_) batch->table_states.push_back(lent_.states->at(name));
-  report_due_ |= !dirty_.empty();
   if (report_due_ && dirty_.empty()) Report();
-  dirty_.clear();
+  AddStates(batch);
   return absl::OkStatus();
+}
+
+// Which rows moved is in memory only: should it be lost, the table is read from its beginning on.
+void TableKeeper::AddStates(CaptureBatch* batch) {
+  for (const auto& [root, part] : lent_.streaming->shapes().TakeParts()) {
+    const auto state = lent_.states->find(root);
+    if (state == lent_.states->end() || !state->second.has_postgres()) continue;
+    if (!NotePart(part, state->second.mutable_postgres())) continue;
+    Touch(root);
+    LookSoon(absl::Now());
+  }
+  for (const Name& name : moved_.TakeNews()) Touch(name);
+  for (const Name& name : dirty_) {
+    v1::TableState& state = batch->table_states.emplace_back(lent_.states->at(name));
+    if (!moved_.Has(name)) continue;
+    state.mutable_reading()->clear_after_key();
+    state.mutable_reading()->clear_rows_read();
+  }
+  report_due_ |= !dirty_.empty();
+  dirty_.clear();
 }
 
 void TableKeeper::Report() {
@@ -155,16 +175,6 @@ void TableKeeper::Report() {
 void TableKeeper::LookSoon(absl::Time now) {
   awaits_look_ = true;
   look_due_ = std::min(look_due_, std::max(now, look_began_ + kLookGapMin));
-}
-
-void TableKeeper::NoteStreamedParts(CaptureBatch* batch) {
-  for (const auto& [root, part] : lent_.streaming->shapes().TakeParts()) {
-    const auto state = lent_.states->find(root);
-    if (state == lent_.states->end() || !state->second.has_postgres()) continue;
-    if (!NotePart(part, state->second.mutable_postgres())) continue;
-    batch->table_states.push_back(state->second);
-    LookSoon(absl::Now());
-  }
 }
 
 std::optional<Lsn> TableKeeper::fence() const {
@@ -345,6 +355,7 @@ void TableKeeper::ApplySighting(const CatalogSighting& sighting, absl::Time now)
   // The first look at a feed whose snapshot was taken before tables had states.
   const bool baseline = lent_.states->empty();
   awaits_look_ = false;
+  ++looks_;
   tables_.clear();
   to_publish_.clear();
   for (const TableSighting& seen : sighting.tables) {
@@ -355,7 +366,6 @@ void TableKeeper::ApplySighting(const CatalogSighting& sighting, absl::Time now)
     tables_[name] = seen.table;
     if (!empties) ApplyTable(seen, sighting, baseline);
   }
-  looked_ = true;
   FailMissing();
   std::erase_if(to_publish_, [&](const SourceTable& table) {
     const auto wait = not_before_.find(NameOf(table));
@@ -399,7 +409,7 @@ void TableKeeper::ApplyTable(const TableSighting& seen, const CatalogSighting& s
   AddPastColumns(before, &facts);
   std::string meanwhile = lent_.streaming->shapes().Seen(name, facts, sighting.at);
   // What a connection before this one read of the stream is forgotten.
-  if (!looked_ && meanwhile.empty()) meanwhile = AlteredUnseen(before, facts);
+  if (looks_ == 1 && meanwhile.empty()) meanwhile = AlteredUnseen(before, facts);
   const bool sent =
       facts.published() && sighting.publishes_all && (!seen.table.partitioned || sighting.via_root);
   // When it is sent again, that is a movement.
@@ -496,6 +506,7 @@ void TableKeeper::BeginReading(v1::TableState* state, const Movement& movement, 
   reading->set_barrier_xid(barrier);
   reading->set_started_us(absl::ToUnixMicros(absl::Now()));
   if (known_keys_of_ == name) known_keys_of_ = {};
+  look_of_readings_ = looks_;
   // What is being read now says nothing of what came later.
   if (window_.open() && chunk_of_ == name) window_.Spoil();
   Touch(name);

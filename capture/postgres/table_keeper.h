@@ -27,6 +27,7 @@
 #include "capture/postgres/chunk_comparison.h"
 #include "capture/postgres/chunk_window.h"
 #include "capture/postgres/known_keys.h"
+#include "capture/postgres/moved_rows.h"
 #include "capture/postgres/row_encoder.h"
 #include "capture/postgres/side_session.h"
 #include "capture/postgres/streaming.h"
@@ -83,9 +84,9 @@ class TableKeeper {
   // transaction; the batch is to be returned at once when any of them is there.
   absl::Status Step(const Position& head, absl::Time now, CaptureBatch* batch,
                     std::optional<Position>* made);
-  // With what the batch has of the stream: partitions whose rows it brings. REQUIRES: it has a
-  // checkpoint.
-  void NoteStreamedParts(CaptureBatch* batch);
+  // What is to be remembered together with what was streamed into `batch`, whose checkpoint is
+  // behind that: partitions whose rows it brings, rows that moved.
+  void AddStates(CaptureBatch* batch);
   // Nothing can be told of a chunk before the stream is proved up to here.
   std::optional<Lsn> fence() const;
   // Whether Step has something to do now that the stream is proved up to `proved`.
@@ -123,6 +124,7 @@ class TableKeeper {
   std::vector<TablePattern> EmptyingPatterns() const;
   absl::Status RefillKnownKeys(const v1::TableState& state);
   void AskAgain();
+  void WatchMoves();
   v1::TableSchema SchemaOfReading(const v1::TableState& state) const;
 
   absl::Status Emit(const Position& head, absl::Time now, CaptureBatch* batch,
@@ -134,6 +136,7 @@ class TableKeeper {
   void SizeChunks(absl::Duration took);
   void WaitFor(const Name& name, const std::string& what);
   absl::Status AddReadRows(v1::TableState* state);
+  void NoteMovedRead();
   void AddRow(bool fresh, const ComparedRow& row);
   absl::Status AddRemovals(v1::TableState* state);
   void Finish(v1::TableState* state, absl::Time now);
@@ -144,11 +147,18 @@ class TableKeeper {
 
   const Lent lent_;
   ChunkWindow window_;
+  MovedRows moved_;
   std::unique_ptr<SideSession> session_;
 
   // Tables as last looked at.
   std::map<Name, SourceTable> tables_;
-  bool looked_ = false;
+  uint64_t looks_ = 0;
+  // The newest look that a reading began from; readings of earlier connections began before the
+  // first one. The newest look before the chunk that is under way. The newest look of which
+  // everything that it saw was streamed.
+  uint64_t look_of_readings_ = 1;
+  uint64_t look_of_chunk_ = 0;
+  uint64_t look_passed_ = 0;
   std::set<Name> dirty_;
   // The statuses say something else since the last report.
   bool report_due_ = true;
@@ -186,6 +196,8 @@ class TableKeeper {
   Name known_keys_of_;
   absl::Status failure_;  // of the store, met while a chunk was prepared
   std::vector<KnownKey> asked_;
+  // In the chunk under way.
+  std::vector<MovedRows::Key> asked_moved_;
   std::map<Name, v1::TableSchema> schemas_;
 
   ChunkComparison comparison_;

@@ -26,26 +26,33 @@ void TableKeeper::StartChunk(absl::Time now) {
                              state.reading().after_key().end());
     }
     asked_.clear();
+    asked_moved_.clear();
     if (state.reading().empties()) order.rows_max = 0;
     order.keyless_too = state.reading().only_empties();
-    if (state.reading().removing()) {
-      if (schemas_.count(name) == 0) {
-        order.rows_max = 0;
-      } else {
-        if (const absl::Status loaded = RefillKnownKeys(state); !loaded.ok()) {
-          failure_ = loaded;
-          return;
-        }
-        if (known_keys_.empty()) {
-          Finish(&state, now);
-          continue;
-        }
-        while (!known_keys_.empty() && asked_.size() < kKeysAskedMax) {
-          order.keys.push_back(known_keys_.front().texts);
-          asked_.push_back(std::move(known_keys_.front()));
-          known_keys_.pop_front();
-        }
+    if (look_passed_ < look_of_readings_ ||
+        (state.reading().removing() && schemas_.count(name) == 0)) {
+      // A change from before what the look saw would count as one beside the chunk, and what it
+      // says of a row is not what the row holds now. Behind the fence of this one there is none.
+      order.rows_max = 0;
+    } else if (state.reading().removing()) {
+      if (const absl::Status loaded = RefillKnownKeys(state); !loaded.ok()) {
+        failure_ = loaded;
+        return;
       }
+      if (known_keys_.empty()) {
+        Finish(&state, now);
+        continue;
+      }
+      while (!known_keys_.empty() && asked_.size() < kKeysAskedMax) {
+        order.keys.push_back(known_keys_.front().texts);
+        asked_.push_back(std::move(known_keys_.front()));
+        known_keys_.pop_front();
+      }
+    } else if (moved_.Has(name)) {
+      asked_moved_ = moved_.Next(name, kKeysAskedMax);
+      order.keys = asked_moved_;
+      order.whole_rows = true;
+      order.after_key.clear();
     }
     return ReadBeside(std::move(order), /*verifies=*/false);
   }
@@ -54,7 +61,7 @@ void TableKeeper::StartChunk(absl::Time now) {
 
 // The readings come first.
 void TableKeeper::StartVerifyingChunk(absl::Time now) {
-  if (!looked_) return;
+  if (looks_ == 0) return;
   if (!verifier_.active()) {
     std::optional<VerifyOrder> order = lent_.desk->TakeVerify();
     if (order) verifier_.Begin(*std::move(order));
@@ -71,6 +78,7 @@ void TableKeeper::StartVerifyingChunk(absl::Time now) {
 void TableKeeper::ReadBeside(ChunkOrder order, bool verifies) {
   chunk_of_ = {order.table.schema, order.table.table};
   chunk_verifies_ = verifies;
+  look_of_chunk_ = looks_;
   window_.Open();
   lent_.streaming->Watch({.oid = order.table.oid,
                           .schema = order.table.schema,
@@ -85,6 +93,23 @@ void TableKeeper::ReadBeside(ChunkOrder order, bool verifies) {
 void TableKeeper::Unwatch() {
   window_.Close();
   lent_.streaming->Watch({});
+}
+
+// Tables of which one part is read and one is not.
+void TableKeeper::WatchMoves() {
+  std::set<Name> tables;
+  for (auto& [name, state] : *lent_.states) {
+    if (state.reading().removing() || state.reading().after_key().empty()) continue;
+    if (!moved_.HasTooMany(name)) {
+      tables.insert(name);
+      continue;
+    }
+    state.mutable_reading()->clear_after_key();
+    state.mutable_reading()->clear_rows_read();
+    if (window_.open() && chunk_of_ == name) window_.Spoil();
+    Touch(name);
+  }
+  moved_.Watch(tables);
 }
 
 // The next keys that are known of a table, behind those that were asked for.
@@ -116,6 +141,7 @@ bool TableKeeper::PartsAsSeen() const {
 }
 
 bool TableKeeper::ChunkHolds(absl::Time now) {
+  look_passed_ = look_of_chunk_;
   if (!PartsAsSeen()) {
     look_due_ = now;
     return false;
@@ -126,7 +152,7 @@ bool TableKeeper::ChunkHolds(absl::Time now) {
     return false;
   }
   behind_ = now - read_at_ > kFenceWaitLong;
-  told_at_ = now;
+  if (asked_moved_.empty() && !read_->lines.empty()) told_at_ = now;
   return lent_.streaming->AgreesWith(read_->relation);
 }
 
@@ -179,6 +205,7 @@ absl::Status TableKeeper::Emit(const Position& head, absl::Time now, CaptureBatc
   Unwatch();
   const v1::TableSchema schema = read_->relation.schema;
   read_.reset();
+  asked_moved_.clear();
   if (ReasonOf(status) == reason::kSourceProtocol) {
     Fail(&state, ReasonOf(status), std::string(status.message()));
     not_before_[chunk_of_] = now + kTableErrorRetryPeriod;
@@ -238,6 +265,10 @@ absl::Status TableKeeper::AddReadRows(v1::TableState* state) {
   const absl::Status compared = comparison_.Rows(
       *read_, [this, fresh = reading->fresh()](const ComparedRow& row) { AddRow(fresh, row); });
   if (!compared.ok()) return compared;
+  if (!asked_moved_.empty()) {
+    NoteMovedRead();
+    return absl::OkStatus();
+  }
   reading->set_rows_read(reading->rows_read() + read_->lines.size());
   if (!read_->lines.empty()) {
     reading->clear_after_key();
@@ -250,6 +281,18 @@ absl::Status TableKeeper::AddReadRows(v1::TableState* state) {
   reading->set_removing(!reading->fresh());
   reading->set_done(reading->fresh());
   return absl::OkStatus();
+}
+
+// Of those that did not come, and are not left out, the stream told that they are gone.
+void TableKeeper::NoteMovedRead() {
+  if (read_->cut) {
+    std::set<MovedRows::Key> came;
+    for (const std::string& line : read_->lines) {
+      came.insert(KeyTextsOf(read_->relation.shape, line));
+    }
+    std::erase_if(asked_moved_, [&](const MovedRows::Key& key) { return came.count(key) == 0; });
+  }
+  moved_.Remove(chunk_of_, asked_moved_);
 }
 
 void TableKeeper::AddRow(bool fresh, const ComparedRow& row) {

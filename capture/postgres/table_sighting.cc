@@ -130,17 +130,18 @@ absl::StatusOr<CatalogSighting> Look(Connection* sql, const std::string& publica
   if (!published.ok()) return published.status();
   if (*published) AddPublication(**published, &sighting);
   if (absl::Status status = AddFacts(sql, deadline, &sighting.tables); !status.ok()) return status;
+  // A snapshot ends behind the newest transaction that has ended; others have begun behind that.
   absl::StatusOr<ResultRows> rows = sql->Query(
       fmt::format(
-          "SELECT pg_snapshot_xmax(pg_current_snapshot()), NOT pg_is_in_recovery() AND (SELECT "
-          "NOT puballtables AND pg_has_role(pubowner, 'USAGE') FROM pg_publication WHERE "
-          "pubname = {}), pg_is_in_recovery()",
+          "SELECT pg_snapshot_xmax(s), age(pg_snapshot_xmax(s)::xid), NOT pg_is_in_recovery() AND "
+          "(SELECT NOT puballtables AND pg_has_role(pubowner, 'USAGE') FROM pg_publication WHERE "
+          "pubname = {}), pg_is_in_recovery() FROM pg_current_snapshot() s",
           QuoteLiteral(publication)),
       "looking at the publication", deadline);
   if (!rows.ok()) return rows.status();
-  sighting.xmax = rows->Number(0, 0);
-  sighting.publication_is_ours = rows->True(0, 1);
-  sighting.standby = rows->True(0, 2);
+  sighting.xmax = rows->Number(0, 0) + rows->Number(0, 1);
+  sighting.publication_is_ours = rows->True(0, 2);
+  sighting.standby = rows->True(0, 3);
   return sighting;
 }
 

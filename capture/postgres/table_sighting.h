@@ -36,7 +36,7 @@ struct CatalogSighting {
   bool standby = false;
   // By name.
   std::vector<TableSighting> tables;
-  // No transaction from it on had begun.
+  // No transaction from it on had begun when all this was so.
   uint64_t xmax = 0;
   // How far the log was flushed just before: what was committed by then is seen.
   Lsn at = 0;

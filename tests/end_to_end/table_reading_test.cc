@@ -84,6 +84,32 @@ TEST_F(TableReadingTest, OnlyWritersOfTheTableHoldItsReadingUp) {  // proves H4
   EXPECT_THAT(Here("public.u"), ElementsAre("id='1' part='1'", "id='2' part='1'"));
 }
 
+// It began when the transaction that publishes the table had begun already, and no other one has
+// ended since.
+TEST_F(TableReadingTest, AWriterFromBeforeThePublicationHoldsItUp) {  // proves H4
+  SetUpPostgres();
+  Exec({"create table u (id int primary key)", "create publication tidemark_main for table marker",
+        // The publication is not its own.
+        "create role capture login replication",
+        "grant select on all tables in schema public to capture"});
+  LiveTidemarkOptions options = Only("public.marker");
+  options.user = "capture";
+  StartServer(options);
+  ASSERT_TRUE(AddTable("public.u").ok());
+  ASSERT_TRUE(WaitForState("public.u", v1::TABLE_FOLLOW_STATE_FAILED, "PUBLICATION_MISSING"));
+  auto owner = postgres_->Connect();
+  auto writer = postgres_->Connect();
+  ASSERT_TRUE(owner.ok() && writer.ok());
+  ASSERT_TRUE((*owner)->Exec("begin; alter publication tidemark_main add table u").ok());
+  ASSERT_TRUE((*writer)->Exec("begin; insert into u values (1)").ok());
+  ASSERT_TRUE((*owner)->Exec("commit").ok());
+  ASSERT_TRUE(WaitForState("public.u", v1::TABLE_FOLLOW_STATE_READING, "waiting for transaction"));
+  ASSERT_TRUE((*writer)->Exec("commit").ok());
+  ASSERT_TRUE(WaitForState("public.u", kFollowed));
+  CatchUp();
+  EXPECT_EQ(Here("public.u"), There("public.u"));
+}
+
 // Nothing that is missing is passed over: what a person has to do is said, and the others go on.
 TEST_F(TableReadingTest, WhatCannotBeAddedIsSaid) {  // proves B065, B083
   SetUpPostgres();
