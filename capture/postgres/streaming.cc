@@ -82,6 +82,8 @@ absl::Status Streaming::OnMessage(const PgoutputMessage& message,
           [&](const TypeMessage&) { return absl::OkStatus(); },
           [&](const OriginMessage&) { return absl::OkStatus(); },
           [&](const LogicalMessage&) { return absl::OkStatus(); },
+          // Also comes unasked, of what was never sent (reported of PostgreSQL 18).
+          [&](const StreamAbortMessage&) { return absl::OkStatus(); },
           [&](const auto&) -> absl::Status {
             return ProtocolError(
                 "the server streams transactions in progress, which was not asked for");
