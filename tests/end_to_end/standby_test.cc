@@ -113,8 +113,9 @@ TEST_F(StandbyTest, AFailoverWithASyncedSlotIsNoBreak) {
   CatchUp();
   ASSERT_TRUE(WaitUntil(
       [&] {
-        // It is ready once it stands where the primary's stood.
-        Exec({"insert into marker values (0) on conflict (n) do update set n = 0"});
+        // It is ready once the primary's has come to where it was begun.
+        Exec({"insert into marker values (0) on conflict (n) do update set n = 0",
+              "select pg_log_standby_snapshot()"});
         return standby_
                    ->QueryValue(
                        "select count(*) from pg_replication_slots where slot_name = "
