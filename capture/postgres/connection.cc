@@ -117,9 +117,9 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const Target& targe
   names.push_back(nullptr);
   values.push_back(nullptr);
 
+  pg_conn* const begun = PQconnectStartParams(names.data(), values.data(), /*expand_dbname=*/0);
   std::unique_ptr<Connection> connection(
-      new Connection(PQconnectStartParams(names.data(), values.data(), /*expand_dbname=*/0), target,
-                     *std::move(password), interruption));
+      new Connection(begun, target, *std::move(password), interruption));
   if (absl::Status status = connection->FinishConnecting(deadline); !status.ok()) return status;
   if (absl::Status status = connection->PinSettings(kind, deadline); !status.ok()) return status;
   return connection;

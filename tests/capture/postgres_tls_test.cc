@@ -63,12 +63,12 @@ class PostgresTlsTest : public PostgresFixture {
     EXPECT_THAT(driver.SnapshotRows(), ElementsAre("read t id=1"));
     Exec("INSERT INTO t VALUES (2)");
     ASSERT_TRUE(driver.ReadUntilTransactions(1));
-    // The stream, the catalog, and the session beside the stream.
+    // The stream, and one for the catalog or beside the stream.
     const std::string sessions =
-        "SELECT string_agg(backend_type || ' ' || ssl, ', ' ORDER BY backend_type) FROM "
-        "pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'capture'";
+        "SELECT string_agg(DISTINCT backend_type || ' ' || ssl, ', ') FROM pg_stat_ssl JOIN "
+        "pg_stat_activity USING (pid) WHERE usename = 'capture'";
     EXPECT_TRUE(driver.ReadUntil([&] {
-      return Value(sessions) == "client backend true, client backend true, walsender true";
+      return Value(sessions) == "client backend true, walsender true";
     })) << Value(sessions);
   }
 

@@ -134,7 +134,8 @@ TEST(ConfigReload, EveryKeyIsAppliedOrNamed) {
   ForEachKey(&file, "", [&](const std::string& key) {
     const ReloadPlan plan = PlanReload(running, file, {});
     if (key == "feeds[0].name") {  // that is another feed
-      EXPECT_THAT(plan.with_restart, ElementsAre("feeds[0]", "feeds (without a)"));
+      EXPECT_THAT(plan.with_restart,
+                  ::testing::UnorderedElementsAre("feeds[0]", "feeds (without a)"));
       return;
     }
     if (plan.with_restart.empty()) {
@@ -151,7 +152,7 @@ TEST(ConfigReload, EveryKeyIsAppliedOrNamed) {
   EXPECT_THAT(applied, ElementsAre("store.retention.age", "store.retention.bytes",
                                    "feeds[0].postgres.tables", "feeds[0].retention.age",
                                    "feeds[0].retention.bytes", "log.level"));
-  EXPECT_GE(named, 30u);
+  EXPECT_GE(named, 28u);
 }
 
 TEST(ConfigReload, OrdersThatStandAgainstTheListAreSaid) {

@@ -71,7 +71,7 @@ constexpr char kTables[] =
     "create table a.parent (x int); create table b.child () inherits (a.parent);"
     "create view a.v as select 1";
 
-// proves R42, B014: whatever a publication is made of.
+// Whatever a publication is made of.
 TEST_F(PublicationLiveTest, HoldsWhatTheServersViewSays) {
   Exec(kTables);
   const std::vector<std::string> forms = {
