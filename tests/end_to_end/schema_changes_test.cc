@@ -183,8 +183,8 @@ TEST_F(SchemaChangesTest, CompositesAlteredWhileNobodyReadArriveAsText) {
   EXPECT_THAT(Lines(stream),
               ElementsAre("id='1' l='{\"(2,y)\"}' n='1' p='(1,x)'",
                           "id='2' l='{\"(2,y,f)\"}' n='2' p='(1,x,t)'",
-                          "id='3' l='{}' n='3' p='(1,true)'", "id='4' l=NULL n='4' p=NULL",
-                          "update id='3' l='{}' n='30' p='(1,true)'", "delete id='1'"));
+                          "id='3' l='{}' n='3' p='(1,t)'", "id='4' l=NULL n='4' p=NULL",
+                          "update id='3' l='{}' n='30' p='(1,t)'", "delete id='1'"));
   std::vector<std::string> forms;
   for (const RecordedEvent& event : stream.segments().back().events) {
     for (const v1::Transaction& part : event.record.batch().transactions()) {

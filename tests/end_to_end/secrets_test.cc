@@ -69,7 +69,8 @@ class SecretsTest : public TableFixture {
   void ExpectTablesAreRead() {
     ASSERT_TRUE(StartSnapshot("public.t").ok());
     ASSERT_TRUE(WaitForState("public.t", v1::TABLE_FOLLOW_STATE_FOLLOWED, "asked for"));
-    EXPECT_EQ(StatusOfFeed().last_error().reason(), "");
+    EXPECT_TRUE(WaitUntil([&] { return !StatusOfFeed().has_last_error(); }, kDeadline,
+                          [&] { return StatusOfFeed().ShortDebugString(); }));
   }
   void ExpectEqualToSource() {
     CatchUp();

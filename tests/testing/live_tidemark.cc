@@ -63,6 +63,8 @@ LiveTidemark::LiveTidemark(const LivePostgres& postgres, LiveTidemarkOptions opt
 }
 
 void LiveTidemark::WriteConfig(const LiveTidemarkOptions& options) const {
+  // Which tables are captured, and from when on, the test knows better.
+  CallWitness(address(), "main", nullptr);
   std::ofstream config(config_file());
   config << fmt::format("listen: 127.0.0.1:{}\nstore:\n  path: {}\n", port_, store_dir().string());
   for (const std::string& line : options.top_lines) config << line << "\n";

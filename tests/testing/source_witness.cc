@@ -11,7 +11,9 @@ namespace {
 constexpr char kSlot[] = "witness";
 
 // A slot cannot be made while a transaction stays open; nobody waits for that.
-constexpr char kBounds[] = " options='-c statement_timeout=5s -c TimeZone=UTC'";
+constexpr char kBounds[] =
+    " options='-c statement_timeout=5s -c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=iso_8601 "
+    "-c extra_float_digits=3 -c bytea_output=hex -c search_path='";
 
 // "oid:identity:primary key's oid schema.table". What another index identifies is told otherwise by
 // the oracle.
