@@ -46,7 +46,10 @@ std::string HbaLine(std::string_view message, const Target& target) {
 
 std::string LoginRemedy(std::string_view message, const Target& target) {
   const std::string role = QuoteIdentifier(target.user);
-  if (Holds(message, "pg_hba.conf")) return HbaLine(message, target);
+  // The server's words: our own hint names the file, too.
+  if (Holds(message, "no pg_hba.conf entry") || Holds(message, "pg_hba.conf rejects")) {
+    return HbaLine(message, target);
+  }
   if (Holds(message, "is not permitted to log in"))
     return fmt::format("ALTER ROLE {} LOGIN;", role);
   if (Holds(message, "role \"") && Holds(message, "does not exist")) {
