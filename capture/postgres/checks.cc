@@ -27,8 +27,7 @@ constexpr absl::Duration kCheckTimeout = absl::Seconds(15);
 class Checks {
  public:
   Checks(const v1::FeedConfig& config, std::span<const TablePattern> patterns)
-      : config_(config),
-        patterns_(patterns),
+      : patterns_(patterns),
         slot_(SlotName(config)),
         publication_(PublicationName(config)),
         target_(TargetOf(config)) {}
@@ -86,7 +85,6 @@ class Checks {
   void CheckSlot();
   void CheckOtherSlots();
 
-  const v1::FeedConfig& config_;
   std::span<const TablePattern> patterns_;
   const std::string slot_;
   const std::string publication_;
