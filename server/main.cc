@@ -145,9 +145,8 @@ int main(int argc, char** argv) {
       "changes nothing, and exits");
   app.footer(
       "SIGTERM and SIGINT drain and stop. SIGHUP reads the file again: other tables of a feed, "
-      "other "
-      "retention and another log level take effect at once, the rest is named in the event log and "
-      "does with a restart; a file with errors changes nothing.");
+      "other retention and another log level take effect at once; the rest takes effect with a "
+      "restart, and is named in the event log. A file with errors changes nothing.");
   // For tests of the process: see server/README.md.
   app.add_option("--crash-at", command.crash_at)->group("");
   app.set_version_flag("--version", std::string("tidemarkd ") + tidemark::kServerVersion);

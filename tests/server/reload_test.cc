@@ -5,15 +5,13 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <map>
 
 #include "absl/strings/str_replace.h"
 #include "proto/reason.h"
 #include "server/config_reloader.h"
-#include "tests/server/scripted_source.h"
+#include "tests/server/two_feeds.h"
 #include "tests/testing/named_pipe.h"
 #include "tests/testing/scratch_dir.h"
-#include "tests/testing/test_server.h"
 #include "tests/testing/wait_until.h"
 
 namespace tidemark {
@@ -22,30 +20,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::ScriptedSource;
 using testing::WaitUntil;
 using namespace std::chrono_literals;
 
-constexpr char kTwoFeeds[] = R"(
-  - {name: one, postgres: {host: /none, database: d, user: u}}
-  - {name: two, postgres: {host: /none, database: d, user: u}}
-)";
-
-class ReloadTest : public ::testing::Test {
+class ReloadTest : public testing::TwoFeeds {
  protected:
-  ReloadTest() : server_(kTwoFeeds, Options()) {}
   void SetUp() override { ASSERT_TRUE(server_.Start().ok()); }
-
-  ServerOptions Options() {
-    ServerOptions options;
-    options.make_source =
-        [this](const v1::FeedConfig& feed) -> absl::StatusOr<std::unique_ptr<capture::Source>> {
-      auto source = std::make_unique<ScriptedSource>();
-      sources_[feed.name()] = source.get();
-      return source;
-    };
-    return options;
-  }
 
   // The server's file with `with` in the place of `text`.
   std::string Changed(const std::string& text, const std::string& with) const {
@@ -66,9 +46,6 @@ class ReloadTest : public ::testing::Test {
     }
     return count;
   }
-
-  std::map<std::string, ScriptedSource*> sources_;
-  testing::TestServer server_;
 };
 
 TEST_F(ReloadTest, TakesOverWhatItCanAndNamesTheRest) {

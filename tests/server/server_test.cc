@@ -15,6 +15,7 @@
 #include "proto/reason.h"
 #include "server/limits.h"
 #include "tests/server/scripted_source.h"
+#include "tests/server/two_feeds.h"
 #include "tests/testing/test_server.h"
 #include "tests/testing/wait_until.h"
 
@@ -30,11 +31,6 @@ using testing::TransactionBatch;
 using testing::WaitUntil;
 using namespace std::chrono_literals;
 
-constexpr char kTwoFeeds[] = R"(
-  - {name: one, postgres: {host: /none, database: d, user: u}}
-  - {name: two, postgres: {host: /none, database: d, user: u}}
-)";
-
 std::string ReasonOf(const grpc::Status& status) {
   google::rpc::Status details;
   google::rpc::ErrorInfo info;
@@ -42,25 +38,8 @@ std::string ReasonOf(const grpc::Status& status) {
   return details.details(0).UnpackTo(&info) ? info.reason() : "";
 }
 
-class ServerTest : public ::testing::Test {
+class ServerTest : public testing::TwoFeeds {
  protected:
-  ServerTest() : server_(kTwoFeeds, Options()) {}
-  // A stuck source would hold up the end of a failed test.
-  ~ServerTest() override {
-    for (auto& [name, source] : sources_) source->SetStuck(false);
-  }
-
-  ServerOptions Options() {
-    ServerOptions options;
-    options.make_source =
-        [this](const v1::FeedConfig& feed) -> absl::StatusOr<std::unique_ptr<capture::Source>> {
-      auto source = std::make_unique<ScriptedSource>();
-      sources_[feed.name()] = source.get();
-      return source;
-    };
-    return options;
-  }
-
   void MakeReady(const std::string& feed) {
     sources_[feed]->Yield(SnapshotBegins());
     sources_[feed]->Yield(SnapshotEnds(10, {1}));
@@ -102,9 +81,6 @@ class ServerTest : public ::testing::Test {
     if (!received.DumpToSingleSlice(&reply).ok() || reply.size() != 2) return "no state";
     return reply.begin()[1] == 1 ? "SERVING" : "NOT_SERVING";
   }
-
-  std::map<std::string, ScriptedSource*> sources_;
-  TestServer server_;
 };
 
 TEST_F(ServerTest, StatusDescribesEveryFeed) {
