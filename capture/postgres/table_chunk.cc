@@ -23,7 +23,7 @@ constexpr char kBeginSql[] =
     " SELECT pg_current_snapshot(), CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() "
     "ELSE"
     " pg_current_wal_insert_lsn() END, current_setting('wal_block_size'), (SELECT setting FROM"
-    " pg_settings WHERE name = 'wal_segment_size'), to_regclass({})::oid";
+    " pg_settings WHERE name = 'wal_segment_size'), to_regclass({})::oid, pg_is_in_recovery()";
 
 // A row for each transaction that holds the lock of a writer on the table or a part of it, and so
 // may have written; or one without an id. Those that wrote nothing anywhere have none.
@@ -113,6 +113,7 @@ absl::Status Begin(Connection* sql, const SourceTable& table, absl::Time deadlin
   absl::StatusOr<Lsn> inserted = ParseLsn(rows->Text(0, 1));
   if (!inserted.ok()) return inserted.status();
   chunk->snapshot = *std::move(snapshot);
+  chunk->in_recovery = rows->True(0, 5);
   chunk->fence = RecordEndBefore(*inserted, rows->Number(0, 2), rows->Number(0, 3));
   if (rows->Number(0, 4) == table.oid) return absl::OkStatus();
   return absl::AbortedError(fmt::format("table {} was replaced by another one", table.Text()));
@@ -181,8 +182,8 @@ std::vector<std::string> KeyColumnNames(const Relation& relation) {
   return names;
 }
 
-absl::StatusOr<TableChunk> ReadChunk(Connection* sql, const ChunkOrder& order,
-                                     absl::Time deadline) {
+absl::StatusOr<TableChunk> BeginChunk(Connection* sql, const ChunkOrder& order,
+                                      absl::Time deadline) {
   TableChunk chunk;
   if (order.writers_before > 0) {
     absl::StatusOr<uint64_t> oldest = OldestWriter(sql, order.table, deadline);
@@ -194,13 +195,20 @@ absl::StatusOr<TableChunk> ReadChunk(Connection* sql, const ChunkOrder& order,
   }
   absl::Status status = Begin(sql, order.table, deadline, &chunk);
   if (status.ok()) status = Describe(sql, order.table, deadline, &chunk);
-  const bool wants_rows = order.rows_max > 0;
-  if (status.ok() && !order.keyless_too && chunk.relation.shape.key_columns.empty()) {
-    status = absl::FailedPreconditionError(
+  if (!status.ok()) return status;
+  return chunk;
+}
+
+absl::StatusOr<TableChunk> ReadChunk(Connection* sql, const ChunkOrder& order,
+                                     absl::Time deadline) {
+  absl::StatusOr<TableChunk> chunk = BeginChunk(sql, order, deadline);
+  if (!chunk.ok() || chunk->held_up_by > 0) return chunk;
+  if (!order.keyless_too && chunk->relation.shape.key_columns.empty()) {
+    return absl::FailedPreconditionError(
         fmt::format("table {} has no key that its rows can be told apart by", order.table.Text()));
   }
-  if (!status.ok()) return status;
-  if (wants_rows) status = ReadLines(sql, order, deadline, &chunk);
+  absl::Status status;
+  if (order.rows_max > 0) status = ReadLines(sql, order, deadline, &*chunk);
   if (status.ok()) status = sql->Query("COMMIT", "ending a snapshot", deadline).status();
   if (!status.ok()) return status;
   return chunk;

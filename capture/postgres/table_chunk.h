@@ -47,6 +47,8 @@ struct TableChunk {
   // What the table looks like under the snapshot.
   Relation relation;
   XidSnapshot snapshot;
+  // Of a standby, where no snapshot tells which transactions run.
+  bool in_recovery = false;
   // Every transaction that the snapshot sees ends at or before it.
   Lsn fence = 0;
   // Lines of COPY TO STDOUT, rising by key.
@@ -59,8 +61,14 @@ struct TableChunk {
   uint64_t held_up_by = 0;
 };
 
-// SOURCE_TABLE_MISSING when the table is gone. FAILED_PRECONDITION without a reason: it has no key
-// that rows could be told apart by.
+// Begins a transaction that holds the table as it is, and says how that looks under its snapshot;
+// in vain where the chunk says who holds it up. SOURCE_TABLE_MISSING when the table is gone,
+// ABORTED when another one took its name.
+absl::StatusOr<TableChunk> BeginChunk(Connection* sql, const ChunkOrder& order,
+                                      absl::Time deadline);
+
+// BeginChunk, the rows, and the end of the transaction. FAILED_PRECONDITION without a reason: the
+// table has no key that rows could be told apart by.
 absl::StatusOr<TableChunk> ReadChunk(Connection* sql, const ChunkOrder& order, absl::Time deadline);
 
 // Names of the key columns, in key order.

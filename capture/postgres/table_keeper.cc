@@ -72,16 +72,18 @@ absl::StatusOr<bool> Publish(Connection* sql, const std::string& publication,
 
 TableKeeper::TableKeeper(const Lent& lent, Target target, std::function<void()> wake)
     : lent_(lent),
-      session_(std::make_unique<SideSession>(std::move(target), std::move(wake))),
+      target_(std::move(target)),
+      wake_(std::move(wake)),
+      session_(std::make_unique<SideSession>(target_, wake_)),
       comparison_(lent.known, &window_),
       verifier_({lent.known, &comparison_, lent.selection, lent.states, &tables_}) {
-  lent_.streaming->Observe(&window_, lent_.known);
+  lent_.streaming->Observe(&window_, &unseen_, lent_.known);
   lent_.desk->SetStreaming(true);
 }
 
 TableKeeper::~TableKeeper() {
   lent_.desk->SetStreaming(false);
-  lent_.streaming->Observe(nullptr, nullptr);
+  lent_.streaming->Observe(nullptr, nullptr, nullptr);
 }
 
 v1::TableState& TableKeeper::StateOf(const Name& name) {
@@ -104,7 +106,8 @@ absl::Status TableKeeper::Step(const Position& head, absl::Time now, CaptureBatc
     look_due_ = std::min(look_due_, std::max(now, look_began_ + kLookGapMin));
   }
   const bool quiet = !lent_.streaming->in_transaction();
-  if (read_ && quiet && lent_.streaming->proved() >= read_->fence) {
+  if (whole_) StepWhole(head, now, batch, made);
+  if (read_ && quiet && !*made && lent_.streaming->proved() >= read_->fence) {
     const absl::Status status = chunk_verifies_ ? Verify(head, now) : Emit(head, now, batch, made);
     if (!status.ok()) return status;
   }
@@ -123,16 +126,22 @@ void TableKeeper::Report() {
     const auto table = tables_.find(name);
     statuses.push_back(
         StatusOf(name, state, table == tables_.end() ? 0 : table->second.rows_estimated));
+    if (whole_ && whole_->name == name)
+      statuses.back().set_rows_read(whole_->reading->rows_taken());
   }
   lent_.desk->SetStatuses(std::move(statuses), seen_);
 }
 
 std::optional<Lsn> TableKeeper::fence() const {
-  return read_ ? std::optional<Lsn>(read_->fence) : std::nullopt;
+  std::optional<Lsn> fence;
+  if (read_) fence = read_->fence;
+  if (whole_ && whole_->rows) fence = std::max(fence.value_or(0), whole_->begun->fence);
+  return fence;
 }
 
 bool TableKeeper::Ready(Lsn proved, absl::Time now) const {
   if (IsReady(look_) || IsReady(publish_) || IsReady(chunk_) || next_due() <= now) return true;
+  if (WholeReady(proved)) return true;
   return read_ && proved >= read_->fence && !lent_.streaming->in_transaction();
 }
 
@@ -157,6 +166,7 @@ void TableKeeper::Order(const TableOrder& order) {
   v1::TableState& state = StateOf(name);
   Touch(name);
   not_before_.erase(name);
+  whole_attempts_.erase(name);
   state.clear_error_reason();
   state.clear_error_message();
   if (order.kind == TableOrder::Kind::kRead && !lent_.selection->Wants(name.first, name.second)) {
@@ -229,25 +239,25 @@ void TableKeeper::ChunkFailed(const absl::Status& status, absl::Time now) {
     return verifier_.Failed(status, now);
   }
   AskAgain();
-  v1::TableState& state = StateOf(chunk_of_);
-  if (absl::IsAborted(status)) {
+  if (absl::IsFailedPrecondition(status) && ReasonOf(status).empty()) keyless_.insert(chunk_of_);
+  ReadingFailed(chunk_of_, status, now);
+}
+
+void TableKeeper::ReadingFailed(const Name& name, const absl::Status& status, absl::Time now) {
+  v1::TableState& state = StateOf(name);
+  const std::string reason = ReasonOf(status);
+  not_before_[name] = now + kTableRetryPeriod;
+  if (absl::IsAborted(status) || (absl::IsFailedPrecondition(status) && reason.empty())) {
+    // It is another one than was looked at.
     look_due_ = now;
-    not_before_[chunk_of_] = now + kTableRetryPeriod;
-  } else if (absl::IsFailedPrecondition(status) && ReasonOf(status).empty()) {
-    Fail(&state, reason::kTableUnreadable,
-         fmt::format("{}: it cannot be read beside the stream. Give it a primary key, or start the "
-                     "feed afresh",
-                     std::string(status.message())));
-    not_before_[chunk_of_] = now + kTableErrorRetryPeriod;
-  } else if (IsRetried(status) || ReasonOf(status).empty()) {
-    not_before_[chunk_of_] = now + kTableRetryPeriod;
+  } else if (IsRetried(status) || reason.empty()) {
     // It may have been removed meanwhile.
     if (state.has_reading()) {
-      WaitFor(fmt::format("trying again: {}", std::string(status.message())));
+      WaitFor(name, fmt::format("trying again: {}", std::string(status.message())));
     }
   } else {
-    Fail(&state, ReasonOf(status), std::string(status.message()));
-    not_before_[chunk_of_] = now + kTableErrorRetryPeriod;
+    Fail(&state, reason, std::string(status.message()));
+    not_before_[name] = now + kTableErrorRetryPeriod;
   }
 }
 
@@ -315,7 +325,10 @@ void TableKeeper::ApplyTable(const TableSighting& seen, const CatalogSighting& s
                                                             : "it left the publication";
     return NotPublished(seen, sighting, cause, &state);
   }
-  if (!state.error_reason().empty() && state.error_reason() != reason::kTableUnreadable) {
+  // Of those, only a reading tells that they are over.
+  const bool of_reading = state.error_reason() == reason::kTableBusy ||
+                          state.error_reason() == reason::kTableUnreadable;
+  if (!state.error_reason().empty() && !(of_reading && state.has_reading())) {
     state.clear_error_reason();
     state.clear_error_message();
     Touch(name);
@@ -397,6 +410,7 @@ void TableKeeper::BeginReading(v1::TableState* state, const Movement& movement, 
   if (known_keys_of_ == name) known_keys_of_ = {};
   // What is being read now says nothing of what came later.
   if (window_.open() && chunk_of_ == name) window_.Spoil();
+  if (whole_ && whole_->name == name) whole_->overtaken_by = movement.cause;
   Touch(name);
 }
 
@@ -421,7 +435,10 @@ void TableKeeper::Start(bool quiet, absl::Time now) {
     });
     return;
   }
-  if (quiet) StartChunk(now);
+  if (quiet) {
+    StartWhole(now);
+    StartChunk(now);
+  }
   std::erase_if(not_before_, [now](const auto& entry) { return entry.second <= now; });
   verifier_.Passed(now);
 }

@@ -9,16 +9,17 @@
 
 namespace tidemark::capture::postgres {
 
+bool TableKeeper::MayRead(const Name& name, const v1::TableState& state, absl::Time now) const {
+  if (!state.has_reading() || tables_.count(name) == 0) return false;
+  if (!state.reading().only_empties() && !state.postgres().published()) return false;
+  const auto wait = not_before_.find(name);
+  return wait == not_before_.end() || wait->second <= now;
+}
+
 void TableKeeper::StartChunk(absl::Time now) {
   for (auto& [name, state] : *lent_.states) {
-    const auto table = tables_.find(name);
-    if (!state.has_reading() || table == tables_.end()) continue;
-    if (!state.reading().only_empties() && !state.postgres().published()) continue;
-    if (const auto wait = not_before_.find(name); wait != not_before_.end()) {
-      if (wait->second > now) continue;
-      not_before_.erase(wait);
-    }
-    ChunkOrder order{.table = table->second,
+    if (!MayRead(name, state, now) || ReadsWhole(name, state)) continue;
+    ChunkOrder order{.table = tables_.at(name),
                      .rows_max = rows_max_,
                      .writers_before = state.reading().barrier_xid()};
     if (!state.reading().removing()) {
@@ -132,27 +133,30 @@ void TableKeeper::SizeChunks(absl::Duration took) {
 
 bool TableKeeper::ReadingHolds(absl::Time now) {
   if (read_->held_up_by > 0) {
-    // What was written before the table was published is never sent.
-    not_before_[chunk_of_] = now + kTableRetryPeriod;
-    WaitFor(
-        fmt::format("waiting for transaction {} to end, which may have written to the table before "
-                    "it was published",
-                    read_->held_up_by));
+    WaitForWriter(chunk_of_, read_->held_up_by, now);
     return false;
   }
   if (!ChunkHolds(now)) {
     not_before_[chunk_of_] = now + kChunkRetryPeriod;
     return false;
   }
-  WaitFor("");
+  WaitFor(chunk_of_, "");
   return true;
 }
 
-void TableKeeper::WaitFor(const std::string& what) {
-  v1::TableState& state = StateOf(chunk_of_);
+// What was written before the table was published is never sent.
+void TableKeeper::WaitForWriter(const Name& name, uint64_t xid, absl::Time now) {
+  not_before_[name] = now + kTableRetryPeriod;
+  WaitFor(name, fmt::format("waiting for transaction {} to end, which may have written to the "
+                            "table before it was published",
+                            xid));
+}
+
+void TableKeeper::WaitFor(const Name& name, const std::string& what) {
+  v1::TableState& state = StateOf(name);
   if (state.reading().waits_for() == what) return;
   state.mutable_reading()->set_waits_for(what);
-  Touch(chunk_of_);
+  Touch(name);
 }
 
 absl::Status TableKeeper::Emit(const Position& head, absl::Time now, CaptureBatch* batch,
@@ -180,9 +184,7 @@ absl::Status TableKeeper::Emit(const Position& head, absl::Time now, CaptureBatc
   if (!status.ok() || !holds) return status;
   if (emptying && !state.reading().only_empties()) batch->emptied.push_back(chunk_of_);
   if (builder_.changes() > 0) {
-    const Lsn proved = lent_.streaming->proved();
-    const Position here = Position::Of(head.generation(), proved);
-    *made = here > head ? here.WithOrdinal(1) : head.WithOrdinal(head.ordinal() + 1);
+    *made = PlaceOfMade(head);
     v1::CommitRecord record;
     record.set_origin(state.reading().fresh() ? v1::ORIGIN_SNAPSHOT : v1::ORIGIN_RESYNC);
     record.set_commit_time_us(absl::ToUnixMicros(now));
@@ -193,6 +195,12 @@ absl::Status TableKeeper::Emit(const Position& head, absl::Time now, CaptureBatc
   }
   if (state.reading().done()) Finish(&state, now);
   return absl::OkStatus();
+}
+
+// Behind everything that was handed over.
+Position TableKeeper::PlaceOfMade(const Position& head) const {
+  const Position here = Position::Of(head.generation(), lent_.streaming->proved());
+  return here > head ? here.WithOrdinal(1) : head.WithOrdinal(head.ordinal() + 1);
 }
 
 absl::Status TableKeeper::Verify(const Position& head, absl::Time now) {
