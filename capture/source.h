@@ -50,6 +50,13 @@ struct LargeCommitted {
 struct LargeAborted {
   uint64_t handle = 0;
 };
+// The parts of `tail`, which never commits itself, belong to `handle`: they follow behind its
+// parts, whose sequence numbers are those below `first_sequence`. None of them has gaps.
+struct LargeJoined {
+  uint64_t handle = 0;
+  uint64_t tail = 0;
+  uint64_t first_sequence = 0;
+};
 // Rows of the initial snapshot for tables whose rows are kept: runs of OP_READ changes.
 struct SnapshotRows {
   std::vector<EncodedRun> runs;
@@ -61,7 +68,7 @@ struct SnapshotWhole {
 };
 
 using SourceEvent = std::variant<SchemaSeen, TransactionRead, LargePart, LargeCommitted,
-                                 LargeAborted, SnapshotRows, SnapshotWhole>;
+                                 LargeAborted, LargeJoined, SnapshotRows, SnapshotWhole>;
 
 // What one Read yields, in order. `checkpoint` belongs to all of it and must become durable in the
 // same atomic step; it is absent when nothing was finished. An empty batch means that the deadline

@@ -76,7 +76,7 @@ inline constexpr std::string_view kIdentityChanged =
 inline constexpr std::string_view kRowsNotKept =
     "ROWS_NOT_KEPT";  // nothing is there that it could be compared with
 inline constexpr std::string_view kTableBusy =
-    "TABLE_BUSY";  // it changes so much that it cannot be compared
+    "TABLE_BUSY";  // it changes so much that it cannot be compared, or read whole
 inline constexpr std::string_view kChangesMissing =
     "CHANGES_MISSING";  // its rows may have missed changes: the feed went on behind a gap
 // Configuration.
@@ -105,7 +105,7 @@ inline constexpr std::string_view kSourceReplaced =
 inline constexpr std::string_view kSourceTimeline = "SOURCE_TIMELINE_CHANGED";
 inline constexpr std::string_view kPublicationMissing = "PUBLICATION_MISSING";
 inline constexpr std::string_view kTableUnreadable =
-    "TABLE_UNREADABLE";  // of one table: it cannot be read beside the stream
+    "TABLE_UNREADABLE";  // of one table: it has no key
 inline constexpr std::string_view kSourceProtocol = "SOURCE_PROTOCOL";  // bytes that make no sense
 }  // namespace reason
 

@@ -7,6 +7,7 @@
 
 #include "server/gap_rules.h"
 #include "server/identity_change.h"
+#include "server/limits.h"
 
 namespace tidemark {
 namespace {
@@ -179,6 +180,33 @@ absl::Status EventWriter::On(capture::LargeAborted event) {
   if (auto status = store_.AbortSpool(event.handle); !status.ok()) return status;
   open_.erase(event.handle);
   return absl::OkStatus();
+}
+
+// Where the tail stands was not known when its parts came.
+absl::Status EventWriter::On(capture::LargeJoined event) {
+  std::vector<EncodedRun> runs;
+  size_t bytes = 0;
+  const auto write = [&] {
+    bytes = 0;
+    return store_.SpoolParts(event.handle, next_.schemas, std::exchange(runs, {}));
+  };
+  {
+    auto reader = store_.NewSpoolReader(event.tail);
+    if (!reader.ok()) return reader.status();
+    store::SpooledRun run;
+    absl::StatusOr<bool> more = false;
+    while ((more = (*reader)->Next(&run)).ok() && *more) {
+      if (stopping_()) return absl::CancelledError("stopped while a large transaction was joined");
+      runs.push_back(
+          {event.first_sequence + run.first_sequence, run.part, 0, std::string(run.bytes)});
+      bytes += run.bytes.size();
+      if (bytes < limits::joined_bytes_max) continue;
+      if (auto status = write(); !status.ok()) return status;
+    }
+    if (!more.ok()) return more.status();
+  }
+  if (auto status = write(); !status.ok()) return status;
+  return On(capture::LargeAborted{event.tail});
 }
 
 absl::Status EventWriter::On(capture::SnapshotRows event) {

@@ -47,7 +47,10 @@ class EventWriter {
   // `wants_before` and `stopping` as for RowFiller.
   EventWriter(store::FeedStore& store, const TailHub& tail, WantsBefore wants_before,
               std::function<bool()> stopping)
-      : store_(store), tail_(tail), filler_(store, std::move(wants_before), std::move(stopping)) {}
+      : store_(store),
+        tail_(tail),
+        stopping_(std::move(stopping)),
+        filler_(store, std::move(wants_before), stopping_) {}
 
   // Before a source is opened: forgets what its last connection left half written, whose handles
   // the next one may use again.
@@ -68,6 +71,7 @@ class EventWriter {
   absl::Status On(capture::LargePart event);
   absl::Status On(capture::LargeCommitted event);
   absl::Status On(capture::LargeAborted event);
+  absl::Status On(capture::LargeJoined event);
   absl::Status On(capture::SnapshotRows event);
   absl::Status On(capture::SnapshotWhole event);
 
@@ -78,6 +82,7 @@ class EventWriter {
 
   store::FeedStore& store_;
   const TailHub& tail_;
+  const std::function<bool()> stopping_;
   RowFiller filler_;
   v1::StopRecord stop_;
   // Collects what the next Append makes visible.

@@ -97,6 +97,9 @@ inline constexpr int64_t store_room_wait_ms = 2'000;
 // Filled transactions of one batch that are held in memory; beyond, they go by way of the spool.
 inline constexpr size_t filled_bytes_max = 8 * kMiB;
 
+// Parts of one large transaction that are held in memory while they are put behind another one's.
+inline constexpr size_t joined_bytes_max = 1 * kMiB;
+
 // How often the store's disk is asked how full it is.
 inline constexpr int64_t disk_sample_period_ms = 5'000;
 // How often gRPC health is brought up to date, and a change of a source's state is noticed.

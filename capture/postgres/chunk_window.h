@@ -7,26 +7,23 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <string_view>
 
 #include "absl/container/flat_hash_set.h"
+#include "capture/postgres/recent_commits.h"
 #include "capture/postgres/xid_snapshot.h"
 
 namespace tidemark::capture::postgres {
 
 // Keys that one window remembers at most: beyond them, the chunk is read again.
 inline constexpr size_t kTouchedKeysMax = 100'000;
-// Commits that are remembered, in case a snapshot does not see them yet: between the writing of a
-// commit and the moment from which others see it, a server may wait for its standbys.
-inline constexpr size_t kRecentCommitsMax = 65'536;
 
 // Pure; owned by one thread.
 class ChunkWindow {
  public:
   // A transaction was streamed, whatever its tables.
-  void Committed(uint32_t xid);
+  void Committed(uint32_t xid) { recent_.Add(xid); }
 
   // Between two transactions: from now on the changes of one table count.
   void Open();
@@ -47,9 +44,7 @@ class ChunkWindow {
   bool open_ = false;
   bool spoiled_ = false;
   absl::flat_hash_set<std::string> touched_;
-  std::deque<uint32_t> recent_;
-  // How many of recent_ were streamed before Open.
-  size_t recent_before_ = 0;
+  RecentCommits recent_;
 };
 
 }  // namespace tidemark::capture::postgres

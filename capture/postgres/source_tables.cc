@@ -70,7 +70,8 @@ absl::StatusOr<bool> PostgresSource::StepTables(CaptureBatch* batch) {
   std::optional<Position> made;
   absl::Status status = tables_keeper_->Step(head_, absl::Now(), batch, &made);
   if (!status.ok()) return status;
-  if (!made && batch->events.empty() && batch->table_states.empty()) return false;
+  // Parts of what is not whole yet say nothing that the stream would have to wait for.
+  if (!made && batch->table_states.empty()) return false;
   if (made) {
     head_ = *made;
     checkpoint_ = made->engine_low();

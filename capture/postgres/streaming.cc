@@ -58,21 +58,25 @@ absl::Status Streaming::OnMessage(const PgoutputMessage& message,
           [&](const InsertMessage& insert) {
             return OnRow(
                 insert.relation, {insert.row, {}}, OneChange,
-                [&](const RowShape& shape) { return encoder_.AddInsert(shape, insert, &builder_); },
+                [&](const RowShape& shape, TransactionBuilder* builder) {
+                  return encoder_.AddInsert(shape, insert, builder);
+                },
                 events);
           },
           [&](const UpdateMessage& update) {
             return OnRow(
                 update.relation, {update.row, update.old_row},
                 [&](const RowShape& shape) { return RowEncoder::ChangesOf(shape, update); },
-                [&](const RowShape& shape) { return encoder_.AddUpdate(shape, update, &builder_); },
+                [&](const RowShape& shape, TransactionBuilder* builder) {
+                  return encoder_.AddUpdate(shape, update, builder);
+                },
                 events);
           },
           [&](const DeleteMessage& removal) {
             return OnRow(
                 removal.relation, {removal.old_row, {}}, OneChange,
-                [&](const RowShape& shape) {
-                  return encoder_.AddDelete(shape, removal, &builder_);
+                [&](const RowShape& shape, TransactionBuilder* builder) {
+                  return encoder_.AddDelete(shape, removal, builder);
                 },
                 events);
           },
@@ -91,6 +95,9 @@ absl::Status Streaming::OnMessage(const PgoutputMessage& message,
       },
       message);
   if (status.ok() && in_transaction_ && builder_.PassesBound()) HandOverFullRuns(events);
+  if (unseen_ != nullptr && unseen_->full()) {
+    events->push_back(LargePart{unseen_->subject().handle, unseen_->Take()});
+  }
   return status;
 }
 
@@ -114,6 +121,7 @@ absl::Status Streaming::OnBegin(const BeginMessage& begin, std::vector<SourceEve
   parts_.clear();
   announced_ = announced_before_ = 0;
   builder_.Begin();
+  if (unseen_ != nullptr) unseen_->Began(xid_);
   CheckBegun(events);
   if (selection_changed_) SelectAgain(events);
   return absl::OkStatus();
@@ -169,6 +177,7 @@ absl::Status Streaming::OnCommit(const CommitMessage& commit, std::vector<Source
   record.set_origin(v1::ORIGIN_SOURCE);
   record.set_commit_lsn(commit.commit_lsn);
   if (window_ != nullptr) window_->Committed(xid_);
+  if (unseen_ != nullptr) unseen_->Committed();
   for (const auto& [root, part] : parts_) shapes_.PartStreamed(root, part);
   const Position position = Position::Of(generation_, commit.end_lsn);
   EncodedTransaction transaction = builder_.Finish(position, std::move(record));
@@ -203,6 +212,7 @@ absl::Status Streaming::OnRelation(const RelationMessage& message,
   if (watched_.oid != 0 && message.oid == watched_.oid) watched_announced_ = true;
   // Another table took its name.
   if (watched_.oid != 0 && message.oid != watched_.oid && same_name) window_->Spoil();
+  if (unseen_ != nullptr) unseen_->Announced((*relation)->description);
   shapes_.Announced((*relation)->description, commit_lsn_);
   Announce(**relation, before, events);
   return absl::OkStatus();
@@ -216,9 +226,11 @@ void Streaming::NoteAnnounced(const Relation& relation) {
   announced_ = announced_before_ = 0;
 }
 
-void Streaming::Observe(ChunkWindow* window, MovedRows* moved, const KnownRows* known) {
+void Streaming::Observe(ChunkWindow* window, MovedRows* moved, UnseenChanges* unseen,
+                        const KnownRows* known) {
   window_ = window;
   moved_ = moved;
+  unseen_ = unseen;
   known_ = known;
   watched_ = {};
 }
@@ -298,8 +310,7 @@ absl::StatusOr<const Relation*> Streaming::Known(uint32_t oid) {
 
 absl::Status Streaming::OnRow(uint32_t oid, const RowTuples& tuples,
                               const std::function<uint64_t(const RowShape&)>& skipped,
-                              const std::function<absl::Status(const RowShape&)>& add,
-                              std::vector<SourceEvent>* events) {
+                              const AddChange& add, std::vector<SourceEvent>* events) {
   absl::StatusOr<const Relation*> relation = Known(oid);
   if (!relation.ok()) return relation.status();
   if (announced_ != 0) NoteAnnounced(**relation);
@@ -309,12 +320,21 @@ absl::Status Streaming::OnRow(uint32_t oid, const RowTuples& tuples,
     builder_.SkipChanges(skipped((*relation)->shape));
     return absl::OkStatus();
   }
-  const absl::Status added = add((*relation)->shape);
-  return added.ok() ? added : AddUnderOtherTypes(**relation, add, events);
+  absl::Status added = add((*relation)->shape, &builder_);
+  if (!added.ok()) added = AddUnderOtherTypes(**relation, add, events);
+  if (added.ok() && unseen_ != nullptr && unseen_->Counts(oid)) {
+    AddUnseen(*relations_.Find(oid), add);
+  }
+  return added;
 }
 
-absl::Status Streaming::AddUnderOtherTypes(const Relation& relation,
-                                           const std::function<absl::Status(const RowShape&)>& add,
+void Streaming::AddUnseen(const Relation& relation, const AddChange& add) {
+  TransactionBuilder* builder = unseen_->Changes(relation);
+  if (builder == nullptr || add(relation.shape, builder).ok()) return;
+  if (!AddAsCompositeText(relation.shape, add, builder).ok()) unseen_->Unreadable();
+}
+
+absl::Status Streaming::AddUnderOtherTypes(const Relation& relation, const AddChange& add,
                                            std::vector<SourceEvent>* events) {
   // Nothing was added. A type may have changed without a word. What was read when the commit was in
   // the log already says all that the catalog can say of it.
@@ -329,10 +349,15 @@ absl::Status Streaming::AddUnderOtherTypes(const Relation& relation,
     if (!again.ok()) return again.status();
     now = *again;
     Announce(*now, before, events);
-    if (add(now->shape).ok()) return absl::OkStatus();
+    if (add(now->shape, &builder_).ok()) return absl::OkStatus();
   }
+  return AddAsCompositeText(now->shape, add, &builder_);
+}
+
+absl::Status Streaming::AddAsCompositeText(const RowShape& shape, const AddChange& add,
+                                           TransactionBuilder* builder) {
   encoder_.AllowCompositeText(true);
-  const absl::Status added = add(now->shape);
+  const absl::Status added = add(shape, builder);
   encoder_.AllowCompositeText(false);
   return added;
 }
@@ -344,11 +369,13 @@ absl::Status Streaming::OnTruncate(const TruncateMessage& truncate) {
     absl::StatusOr<const Relation*> relation = Known(oid);
     if (!relation.ok()) return relation.status();
     if (oid == watched_.oid) window_->Spoil();
-    if ((*relation)->captured) {
-      encoder_.AddTruncate((*relation)->shape, &builder_);
-    } else {
+    if (!(*relation)->captured) {
       builder_.SkipChanges(1);
+      continue;
     }
+    encoder_.AddTruncate((*relation)->shape, &builder_);
+    TransactionBuilder* unseen = unseen_ == nullptr ? nullptr : unseen_->Changes(**relation);
+    if (unseen != nullptr) encoder_.AddTruncate((*relation)->shape, unseen);
   }
   return absl::OkStatus();
 }

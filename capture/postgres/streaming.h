@@ -26,6 +26,7 @@
 #include "capture/postgres/stop_bound.h"
 #include "capture/postgres/streamed_shapes.h"
 #include "capture/postgres/table_selection.h"
+#include "capture/postgres/unseen_changes.h"
 #include "capture/source.h"
 #include "capture/transaction_builder.h"
 
@@ -50,9 +51,10 @@ class Streaming {
     bool rows_known = false;
   };
   // What is streamed beside the reading of a table is told to `window`, and row by row for the
-  // table that Watch names; rows that move in a table that `moved` watches, to that. Null: to
-  // nobody.
-  void Observe(ChunkWindow* window, MovedRows* moved, const KnownRows* known);
+  // table that Watch names; rows that move in a table that `moved` watches, to that; to `unseen`
+  // change by change. Null: to nobody.
+  void Observe(ChunkWindow* window, MovedRows* moved, UnseenChanges* unseen,
+               const KnownRows* known);
   void Watch(Watched watched);
   // The stream said nothing of the watched table that would not fit `relation`.
   bool AgreesWith(const Relation& relation) const;
@@ -82,6 +84,8 @@ class Streaming {
   bool in_transaction() const { return in_transaction_; }
   // True once after the server asked for a reply.
   bool TakeReplyRequest();
+  // For a large transaction that is made beside the stream.
+  uint64_t NewHandle() { return next_handle_++; }
   int64_t newest_commit_us() const { return newest_commit_us_; }
 
  private:
@@ -96,16 +100,20 @@ class Streaming {
   absl::Status OnBegin(const BeginMessage& begin, std::vector<SourceEvent>* events);
   absl::Status OnCommit(const CommitMessage& commit, std::vector<SourceEvent>* events);
   absl::Status OnRelation(const RelationMessage& message, std::vector<SourceEvent>* events);
+  using AddChange = std::function<absl::Status(const RowShape&, TransactionBuilder*)>;
   // Adds one change of one row: `add` encodes it for a captured table, `skipped` is what it counts
   // in another one.
   absl::Status OnRow(uint32_t oid, const RowTuples& tuples,
-                     const std::function<uint64_t(const RowShape&)>& skipped,
-                     const std::function<absl::Status(const RowShape&)>& add,
+                     const std::function<uint64_t(const RowShape&)>& skipped, const AddChange& add,
                      std::vector<SourceEvent>* events);
   // After `add` failed under what is known of the table's types.
-  absl::Status AddUnderOtherTypes(const Relation& relation,
-                                  const std::function<absl::Status(const RowShape&)>& add,
+  absl::Status AddUnderOtherTypes(const Relation& relation, const AddChange& add,
                                   std::vector<SourceEvent>* events);
+  // What cannot be read under what the catalog says of composite types.
+  absl::Status AddAsCompositeText(const RowShape& shape, const AddChange& add,
+                                  TransactionBuilder* builder);
+  // Once more, where the change was added already.
+  void AddUnseen(const Relation& relation, const AddChange& add);
   // Hands over the schema of a captured table, which had another one before.
   void Announce(const Relation& relation, uint64_t schema_before, std::vector<SourceEvent>* events);
   absl::Status OnTruncate(const TruncateMessage& truncate);
@@ -130,6 +138,7 @@ class Streaming {
   TransactionBuilder builder_;
   ChunkWindow* window_ = nullptr;
   MovedRows* moved_ = nullptr;
+  UnseenChanges* unseen_ = nullptr;
   const KnownRows* known_ = nullptr;
   Watched watched_;
   bool watched_announced_ = false;  // since Watch

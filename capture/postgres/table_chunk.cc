@@ -91,11 +91,11 @@ absl::Status Begin(Connection* sql, const SourceTable& table, absl::Time deadlin
   if (!rows.ok()) return rows.status();
   absl::StatusOr<XidSnapshot> snapshot = XidSnapshot::Parse(rows->Text(0, 0));
   if (!snapshot.ok()) return snapshot.status();
-  const bool standby = rows->IsNull(0, 1);
-  absl::StatusOr<Lsn> at = ParseLsn(rows->Text(0, standby ? 7 : 1));
+  chunk->in_recovery = rows->IsNull(0, 1);
+  absl::StatusOr<Lsn> at = ParseLsn(rows->Text(0, chunk->in_recovery ? 7 : 1));
   if (!at.ok()) return at.status();
   chunk->snapshot = *std::move(snapshot);
-  chunk->fence = standby
+  chunk->fence = chunk->in_recovery
                      ? StandbyFence(rows->True(0, 5), ParseLsn(rows->Text(0, 6)).value_or(0), *at)
                      : RecordEndBefore(*at, rows->Number(0, 2), rows->Number(0, 3));
   if (rows->Number(0, 4) == table.oid) return absl::OkStatus();
@@ -163,26 +163,24 @@ absl::Status ReadLines(Connection* sql, const ChunkOrder& order, absl::Time dead
   return absl::OkStatus();
 }
 
-absl::StatusOr<TableChunk> ReadUnderLock(Connection* sql, const ChunkOrder& order,
-                                         absl::Time deadline) {
-  TableChunk chunk;
-  absl::Status status = Begin(sql, order.table, deadline, &chunk);
-  if (status.ok()) status = Describe(sql, order.table, deadline, &chunk);
-  if (status.ok() && !order.keyless_too && chunk.relation.shape.key_columns.empty()) {
-    status = absl::FailedPreconditionError(
+// Of a chunk that has begun.
+absl::Status ReadUnderLock(Connection* sql, const ChunkOrder& order, absl::Time deadline,
+                           TableChunk* chunk) {
+  if (!order.keyless_too && chunk->relation.shape.key_columns.empty()) {
+    return absl::FailedPreconditionError(
         fmt::format("table {} has no key that its rows can be told apart by", order.table.Text()));
   }
-  if (status.ok() && order.rows_max > 0) status = CheckKeys(order, chunk.relation);
-  if (status.ok() && order.rows_max > 0) status = ReadLines(sql, order, deadline, &chunk);
+  absl::Status status;
+  if (order.rows_max > 0) status = CheckKeys(order, chunk->relation);
+  if (status.ok() && order.rows_max > 0) status = ReadLines(sql, order, deadline, chunk);
   if (status.ok() && order.rows_max > 0 && order.table.partitioned) {
     // None can go while it is held, and one that came is among them.
     absl::StatusOr<std::vector<uint32_t>> parts = ReadHeldParts(sql, order.table.oid, deadline);
     if (!parts.ok()) return parts.status();
-    chunk.parts = *std::move(parts);
+    chunk->parts = *std::move(parts);
   }
   if (status.ok()) status = sql->Query("COMMIT", "ending a snapshot", deadline).status();
-  if (!status.ok()) return status;
-  return chunk;
+  return status;
 }
 
 }  // namespace
@@ -207,29 +205,46 @@ std::vector<std::string> KeyColumnNames(const Relation& relation) {
   return names;
 }
 
-absl::StatusOr<TableChunk> ReadChunk(Connection* sql, const ChunkOrder& order,
-                                     absl::Time deadline) {
-  TableChunk waiting;
+absl::StatusOr<TableChunk> BeginChunk(Connection* sql, const ChunkOrder& order,
+                                      absl::Time deadline) {
+  TableChunk chunk;
   if (order.writers_before > 0) {
     absl::StatusOr<uint64_t> oldest = OldestWriter(sql, order.table, deadline);
     if (!oldest.ok()) return oldest.status();
     if (*oldest < order.writers_before) {
-      waiting.waits_for = fmt::format(
+      chunk.waits_for = fmt::format(
           "waiting for transaction {} to end, which may have written to the table before it was "
           "published",
           *oldest);
-      return waiting;
+      return chunk;
     }
   }
-  absl::StatusOr<TableChunk> chunk = ReadUnderLock(sql, order, deadline);
-  if (!IsLockTimeout(chunk.status())) return chunk;
+  absl::Status status = Begin(sql, order.table, deadline, &chunk);
+  if (status.ok()) status = Describe(sql, order.table, deadline, &chunk);
+  if (!status.ok()) return GiveUpChunk(sql, order, status, deadline);
+  return chunk;
+}
+
+absl::StatusOr<TableChunk> GiveUpChunk(Connection* sql, const ChunkOrder& order,
+                                       const absl::Status& status, absl::Time deadline) {
+  if (!IsLockTimeout(status)) return status;
   absl::Status ended = sql->Query("ROLLBACK", "giving a lock up", deadline).status();
   if (!ended.ok()) return ended;
   absl::StatusOr<std::string> who =
       WhoLocks(sql, std::span(&order.table.oid, 1), LockUse::kRead, deadline);
   if (!who.ok()) return who.status();
+  TableChunk waiting;
   waiting.waits_for = *std::move(who);
   return waiting;
+}
+
+absl::StatusOr<TableChunk> ReadChunk(Connection* sql, const ChunkOrder& order,
+                                     absl::Time deadline) {
+  absl::StatusOr<TableChunk> chunk = BeginChunk(sql, order, deadline);
+  if (!chunk.ok() || !chunk->waits_for.empty()) return chunk;
+  const absl::Status read = ReadUnderLock(sql, order, deadline, &*chunk);
+  if (!read.ok()) return GiveUpChunk(sql, order, read, deadline);
+  return chunk;
 }
 
 }  // namespace tidemark::capture::postgres

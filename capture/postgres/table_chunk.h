@@ -47,6 +47,8 @@ struct TableChunk {
   // What the table looks like under the snapshot.
   Relation relation;
   XidSnapshot snapshot;
+  // Of a standby, where no snapshot tells which transactions run.
+  bool in_recovery = false;
   // Every transaction that the snapshot sees ends at or before it.
   Lsn fence = 0;
   // Lines of COPY TO STDOUT, rising by key.
@@ -62,9 +64,20 @@ struct TableChunk {
   std::string waits_for;
 };
 
-// SOURCE_TABLE_MISSING when the table is gone. FAILED_PRECONDITION without a reason: it has no key
-// that rows could be told apart by. ABORTED: it is another one than the order says, or has another
-// key than those of the order are of; the catalog is to be looked at again.
+// Begins a transaction that holds the table as it is, and says how that looks under its snapshot;
+// none is open where the chunk waits. SOURCE_TABLE_MISSING when the table is gone. ABORTED: it is
+// another one than the order says; the catalog is to be looked at again.
+absl::StatusOr<TableChunk> BeginChunk(Connection* sql, const ChunkOrder& order,
+                                      absl::Time deadline);
+
+// Ends the transaction of a chunk that failed with `status`: a chunk that waits where a lock was
+// not to be had in time, else `status`.
+absl::StatusOr<TableChunk> GiveUpChunk(Connection* sql, const ChunkOrder& order,
+                                       const absl::Status& status, absl::Time deadline);
+
+// BeginChunk, the rows, and the end of the transaction. FAILED_PRECONDITION without a reason: the
+// table has no key that rows could be told apart by. ABORTED also when it has another key than
+// those of the order are of.
 absl::StatusOr<TableChunk> ReadChunk(Connection* sql, const ChunkOrder& order, absl::Time deadline);
 
 // Names of the key columns, in key order.

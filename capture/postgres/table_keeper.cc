@@ -89,11 +89,13 @@ absl::StatusOr<std::string> Publish(Connection* sql, const std::string& publicat
 
 TableKeeper::TableKeeper(const Lent& lent, Target target, std::function<void()> wake)
     : lent_(lent),
-      session_(std::make_unique<SideSession>(std::move(target), std::move(wake))),
+      target_(std::move(target)),
+      wake_(std::move(wake)),
+      session_(std::make_unique<SideSession>(target_, wake_)),
       comparison_(lent.known, &window_),
       verifier_({lent.known, &comparison_, lent.selection, lent.states, &tables_}) {
   WatchMoves();
-  lent_.streaming->Observe(&window_, &moved_, lent_.known);
+  lent_.streaming->Observe(&window_, &moved_, &unseen_, lent_.known);
   lent_.desk->SetStreaming(true);
   // A start with another configuration: noted before the first change that is left out.
   LeaveUnwanted();
@@ -101,7 +103,7 @@ TableKeeper::TableKeeper(const Lent& lent, Target target, std::function<void()> 
 
 TableKeeper::~TableKeeper() {
   lent_.desk->SetStreaming(false);
-  lent_.streaming->Observe(nullptr, nullptr, nullptr);
+  lent_.streaming->Observe(nullptr, nullptr, nullptr, nullptr);
 }
 
 v1::TableState& TableKeeper::StateOf(const Name& name) {
@@ -128,7 +130,8 @@ absl::Status TableKeeper::Step(const Position& head, absl::Time now, CaptureBatc
   if (lent_.streaming->shapes().TakeNews()) LookSoon(now);
   Collect(now);
   const bool quiet = !lent_.streaming->in_transaction();
-  if (read_ && quiet && lent_.streaming->proved() >= read_->fence) {
+  if (whole_) StepWhole(head, now, batch, made);
+  if (read_ && quiet && !*made && lent_.streaming->proved() >= read_->fence) {
     const absl::Status status = chunk_verifies_ ? Verify(head, now) : Emit(head, now, batch, made);
     if (!status.ok()) return status;
   }
@@ -168,6 +171,8 @@ void TableKeeper::Report() {
     const auto table = tables_.find(name);
     statuses.push_back(
         StatusOf(name, state, wanted, table == tables_.end() ? 0 : table->second.rows_estimated));
+    if (whole_ && whole_->name == name)
+      statuses.back().set_rows_read(whole_->reading->rows_taken());
   }
   lent_.desk->SetStatuses(std::move(statuses), seen_);
 }
@@ -178,12 +183,16 @@ void TableKeeper::LookSoon(absl::Time now) {
 }
 
 std::optional<Lsn> TableKeeper::fence() const {
-  return read_ ? std::optional<Lsn>(read_->fence) : std::nullopt;
+  std::optional<Lsn> fence;
+  if (read_) fence = read_->fence;
+  if (whole_ && whole_->rows) fence = std::max(fence.value_or(0), whole_->begun->fence);
+  return fence;
 }
 
 bool TableKeeper::Ready(Lsn proved, absl::Time now) const {
   if (IsReady(look_) || IsReady(publish_) || IsReady(chunk_) || next_due() <= now) return true;
   if (applied_look_ && proved >= applied_look_->at) return true;
+  if (WholeReady(proved)) return true;
   return read_ && proved >= read_->fence && !lent_.streaming->in_transaction();
 }
 
@@ -225,6 +234,7 @@ void TableKeeper::LeaveUnwanted() {
     if (state.reading().only_empties()) continue;
     if (!state.has_postgres() && !state.has_reading() && state.error_reason().empty()) continue;
     not_before_.erase(name);
+    whole_attempts_.erase(name);
     state.clear_error_reason();
     state.clear_error_message();
     Leave(&state);
@@ -245,6 +255,7 @@ void TableKeeper::Order(const TableOrder& order) {
   v1::TableState& state = StateOf(name);
   Touch(name);
   not_before_.erase(name);
+  whole_attempts_.erase(name);
   state.clear_error_reason();
   state.clear_error_message();
   if (order.kind == TableOrder::Kind::kRead && !lent_.selection->Wants(name.first, name.second)) {
@@ -319,25 +330,25 @@ void TableKeeper::ChunkFailed(const absl::Status& status, absl::Time now) {
     return verifier_.Failed(status, now);
   }
   AskAgain();
-  v1::TableState& state = StateOf(chunk_of_);
-  if (absl::IsAborted(status)) {
+  if (absl::IsFailedPrecondition(status) && ReasonOf(status).empty()) keyless_.insert(chunk_of_);
+  ReadingFailed(chunk_of_, status, now);
+}
+
+void TableKeeper::ReadingFailed(const Name& name, const absl::Status& status, absl::Time now) {
+  v1::TableState& state = StateOf(name);
+  const std::string reason = ReasonOf(status);
+  not_before_[name] = now + kTableRetryPeriod;
+  if (absl::IsAborted(status) || (absl::IsFailedPrecondition(status) && reason.empty())) {
+    // It is another one than was looked at.
     look_due_ = now;
-    not_before_[chunk_of_] = now + kTableRetryPeriod;
-  } else if (absl::IsFailedPrecondition(status) && ReasonOf(status).empty()) {
-    Fail(&state, reason::kTableUnreadable,
-         fmt::format("{}: it cannot be read beside the stream. Give it a primary key, or start the "
-                     "feed afresh",
-                     std::string(status.message())));
-    not_before_[chunk_of_] = now + kTableErrorRetryPeriod;
-  } else if (IsRetried(status) || ReasonOf(status).empty()) {
-    not_before_[chunk_of_] = now + kTableRetryPeriod;
+  } else if (IsRetried(status) || reason.empty()) {
     // It may have been removed meanwhile.
     if (state.has_reading()) {
-      WaitFor(chunk_of_, fmt::format("trying again: {}", std::string(status.message())));
+      WaitFor(name, fmt::format("trying again: {}", std::string(status.message())));
     }
   } else {
-    Fail(&state, ReasonOf(status), std::string(status.message()));
-    not_before_[chunk_of_] = now + kTableErrorRetryPeriod;
+    Fail(&state, reason, std::string(status.message()));
+    not_before_[name] = now + kTableErrorRetryPeriod;
   }
 }
 
@@ -509,6 +520,7 @@ void TableKeeper::BeginReading(v1::TableState* state, const Movement& movement, 
   look_of_readings_ = looks_;
   // What is being read now says nothing of what came later.
   if (window_.open() && chunk_of_ == name) window_.Spoil();
+  if (whole_ && whole_->name == name) whole_->overtaken_by = movement.cause;
   Touch(name);
 }
 
@@ -534,7 +546,10 @@ void TableKeeper::Start(bool quiet, absl::Time now) {
     });
     return;
   }
-  if (quiet) StartChunk(now);
+  if (quiet) {
+    StartWhole(now);
+    StartChunk(now);
+  }
   std::erase_if(not_before_, [now](const auto& entry) { return entry.second <= now; });
   verifier_.Passed(now);
 }

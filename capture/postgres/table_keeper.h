@@ -6,7 +6,8 @@
 // A table is read in chunks beside the stream (ReadChunk, ChunkWindow). What a chunk tells goes
 // into a transaction that Tidemark makes, behind the place in the stream at which everything that
 // the chunk's snapshot saw was handed over. How far a table has come is in its TableState, which
-// becomes durable together with that transaction.
+// becomes durable together with that transaction. One without a key is read whole, and told in one
+// transaction (WholeReading, UnseenChanges): a reading that does not come to its end begins again.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +39,8 @@
 #include "capture/postgres/table_selection.h"
 #include "capture/postgres/table_sighting.h"
 #include "capture/postgres/table_verifier.h"
+#include "capture/postgres/unseen_changes.h"
+#include "capture/postgres/whole_reading.h"
 #include "capture/source.h"
 #include "capture/transaction_builder.h"
 #include "tidemark/v1/admin.pb.h"
@@ -53,6 +57,10 @@ inline constexpr absl::Duration kTableErrorRetryPeriod = absl::Seconds(30);
 // A table that could not be published because of a lock; each try keeps the others waiting.
 inline constexpr absl::Duration kPublishRetryPeriod = absl::Seconds(5);
 inline constexpr absl::Duration kChunkTimeout = absl::Seconds(60);
+// How often the reading of a table without a key may come to nothing before that is its error.
+inline constexpr int kWholeAttemptsMax = 20;
+// Between two reports of how far such a reading is.
+inline constexpr absl::Duration kWholeReportPeriod = absl::Milliseconds(50);
 // A chunk that waits longer for its fence shows a stream that is behind.
 inline constexpr absl::Duration kFenceWaitLong = absl::Milliseconds(100);
 // For as long as a chunk takes from its fence into the store, commits of other tables wait.
@@ -115,7 +123,9 @@ class TableKeeper {
   void BeginReading(v1::TableState* state, const Movement& movement, bool fresh, uint64_t xmax);
   void Fail(v1::TableState* state, std::string_view reason, const std::string& message);
   void ChunkFailed(const absl::Status& status, absl::Time now);
+  void ReadingFailed(const Name& name, const absl::Status& status, absl::Time now);
   void Start(bool quiet, absl::Time now);
+  bool MayRead(const Name& name, const v1::TableState& state, absl::Time now) const;
   void StartChunk(absl::Time now);
   void StartVerifyingChunk(absl::Time now);
   void ReadBeside(ChunkOrder order, bool verifies);
@@ -131,23 +141,56 @@ class TableKeeper {
                     std::optional<Position>* made);
   absl::Status Verify(const Position& head, absl::Time now);
   bool ChunkHolds(absl::Time now);
-  bool PartsAsSeen() const;
+  bool PartsAsSeen(const Name& name, std::span<const uint32_t> part_oids) const;
   bool ReadingHolds(absl::Time now);
   void SizeChunks(absl::Duration took);
   void WaitFor(const Name& name, const std::string& what);
+  Position PlaceOfMade(const Position& head) const;
   absl::Status AddReadRows(v1::TableState* state);
   void NoteMovedRead();
   void AddRow(bool fresh, const ComparedRow& row);
   absl::Status AddRemovals(v1::TableState* state);
   void Finish(v1::TableState* state, absl::Time now);
 
+  bool ReadsWhole(const Name& name, const v1::TableState& state) const;
+  void StartWhole(absl::Time now);
+  bool WholeReady(Lsn proved) const;
+  // As Step.
+  void StepWhole(const Position& head, absl::Time now, CaptureBatch* batch,
+                 std::optional<Position>* made);
+  void BeginWhole(TableChunk begun, CaptureBatch* batch);
+  void TakeRows(absl::Time now, CaptureBatch* batch);
+  void WholeRead(absl::StatusOr<WholeRows> end, absl::Time now, CaptureBatch* batch);
+  void EmitWhole(const Position& at, absl::Time now, CaptureBatch* batch);
+  void AddUnseen(v1::CommitRecord* record, CaptureBatch* batch);
+  void VoidWhole(const std::string& because, absl::Time now, CaptureBatch* batch);
+  void EndWhole(CaptureBatch* batch);
+
   void Touch(const Name& name) { dirty_.insert(name); }
   v1::TableState& StateOf(const Name& name);
   void Report();
 
+  // The reading of a table without a key.
+  struct Whole {
+    Name name;
+    std::unique_ptr<WholeReading> reading;
+    // Of the transaction that is made.
+    uint64_t handle = 0;
+    bool in_parts = false;
+    // Since the snapshot was taken.
+    std::optional<TableChunk> begun;
+    // Since all rows were taken: what they are.
+    std::optional<WholeRows> rows;
+    // Why it is to begin again.
+    std::string overtaken_by;
+  };
+
   const Lent lent_;
+  const Target target_;
+  const std::function<void()> wake_;
   ChunkWindow window_;
   MovedRows moved_;
+  UnseenChanges unseen_;
   std::unique_ptr<SideSession> session_;
 
   // Tables as last looked at.
@@ -188,6 +231,14 @@ class TableKeeper {
   bool behind_ = false;
   // Of the chunk that is on its way into the store.
   std::optional<absl::Time> told_at_;
+
+  // Beside them.
+  std::optional<Whole> whole_;
+  absl::Time whole_report_due_ = absl::InfinitePast();
+  // Since such a reading came to its end, or was asked for.
+  std::map<Name, int> whole_attempts_;
+  // Tables that have a key by the catalog, and none by what is published of them.
+  std::set<Name> keyless_;
 
   std::map<Name, absl::Time> not_before_;
   size_t rows_max_ = kChunkRowsMax;

@@ -9,16 +9,17 @@
 
 namespace tidemark::capture::postgres {
 
+bool TableKeeper::MayRead(const Name& name, const v1::TableState& state, absl::Time now) const {
+  if (!state.has_reading() || tables_.count(name) == 0) return false;
+  if (!state.reading().only_empties() && !state.postgres().published()) return false;
+  const auto wait = not_before_.find(name);
+  return wait == not_before_.end() || wait->second <= now;
+}
+
 void TableKeeper::StartChunk(absl::Time now) {
   for (auto& [name, state] : *lent_.states) {
-    const auto table = tables_.find(name);
-    if (!state.has_reading() || table == tables_.end()) continue;
-    if (!state.reading().only_empties() && !state.postgres().published()) continue;
-    if (const auto wait = not_before_.find(name); wait != not_before_.end()) {
-      if (wait->second > now) continue;
-      not_before_.erase(wait);
-    }
-    ChunkOrder order{.table = table->second,
+    if (!MayRead(name, state, now) || ReadsWhole(name, state)) continue;
+    ChunkOrder order{.table = tables_.at(name),
                      .rows_max = rows_max_,
                      .writers_before = state.reading().barrier_xid()};
     if (!state.reading().removing()) {
@@ -134,15 +135,15 @@ void TableKeeper::AskAgain() {
 // ---- A chunk whose fence was passed.
 
 // A partition that came since the last look may be gone again at the next one.
-bool TableKeeper::PartsAsSeen() const {
-  const auto state = lent_.states->find(chunk_of_);
+bool TableKeeper::PartsAsSeen(const Name& name, std::span<const uint32_t> part_oids) const {
+  const auto state = lent_.states->find(name);
   if (state == lent_.states->end() || !state->second.postgres().partitioned()) return true;
-  return read_->lines.empty() || HasParts(state->second.postgres(), read_->parts);
+  return HasParts(state->second.postgres(), part_oids);
 }
 
 bool TableKeeper::ChunkHolds(absl::Time now) {
   look_passed_ = look_of_chunk_;
-  if (!PartsAsSeen()) {
+  if (!read_->lines.empty() && !PartsAsSeen(chunk_of_, read_->parts)) {
     look_due_ = now;
     return false;
   }
@@ -216,9 +217,7 @@ absl::Status TableKeeper::Emit(const Position& head, absl::Time now, CaptureBatc
   state.clear_error_message();
   if (emptying && !state.reading().only_empties()) batch->emptied.push_back(chunk_of_);
   if (builder_.changes() > 0) {
-    const Lsn proved = lent_.streaming->proved();
-    const Position here = Position::Of(head.generation(), proved);
-    *made = here > head ? here.WithOrdinal(1) : head.WithOrdinal(head.ordinal() + 1);
+    *made = PlaceOfMade(head);
     v1::CommitRecord record;
     record.set_origin(state.reading().fresh() ? v1::ORIGIN_SNAPSHOT : v1::ORIGIN_RESYNC);
     record.set_commit_time_us(absl::ToUnixMicros(now));
@@ -229,6 +228,12 @@ absl::Status TableKeeper::Emit(const Position& head, absl::Time now, CaptureBatc
   }
   if (state.reading().done()) Finish(&state, now);
   return absl::OkStatus();
+}
+
+// Behind everything that was handed over.
+Position TableKeeper::PlaceOfMade(const Position& head) const {
+  const Position here = Position::Of(head.generation(), lent_.streaming->proved());
+  return here > head ? here.WithOrdinal(1) : head.WithOrdinal(head.ordinal() + 1);
 }
 
 absl::Status TableKeeper::Verify(const Position& head, absl::Time now) {

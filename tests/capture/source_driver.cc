@@ -228,6 +228,13 @@ void SourceDriver::Keep(CaptureBatch batch) {
       parts_.erase(committed->handle);
     } else if (auto* aborted = std::get_if<LargeAborted>(&event)) {
       parts_.erase(aborted->handle);
+    } else if (auto* joined = std::get_if<LargeJoined>(&event)) {
+      std::vector<EncodedRun>& runs = parts_[joined->handle];
+      for (EncodedRun& run : parts_[joined->tail]) {
+        run.first_sequence += joined->first_sequence;
+        runs.push_back(std::move(run));
+      }
+      parts_.erase(joined->tail);
     } else if (auto* rows = std::get_if<capture::SnapshotRows>(&event)) {
       for (SeenChange& row : Decode(rows->runs)) snapshot_rows.push_back(std::move(row));
     } else if (auto* snapshot = std::get_if<SnapshotWhole>(&event)) {

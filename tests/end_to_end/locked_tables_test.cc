@@ -23,7 +23,8 @@ class LockedTablesTest : public TableFixture {
           "create table pa (id int, k int, primary key (id, k)) partition by list (k)",
           "create table pa1 partition of pa for values in (1)",
           "create table pa2 partition of pa for values in (2)",
-          "insert into pa values (1, 1), (2, 2)"});
+          "insert into pa values (1, 1), (2, 2)", "create table k (a int)",
+          "alter table k replica identity full", "insert into k values (1), (1)"});
   }
 
   void Hold(const std::string& sql) { Exec({"begin; " + sql + "; prepare transaction 'held'"}); }
@@ -41,7 +42,7 @@ class LockedTablesTest : public TableFixture {
   }
 
   void ExpectAllEqual() {
-    for (const char* table : {"public.t", "public.u", "public.pa"}) {
+    for (const char* table : {"public.t", "public.u", "public.pa", "public.k"}) {
       ASSERT_TRUE(WaitUntilSettled(table));
       CatchUp();
       EXPECT_EQ(Here(table), There(table));
@@ -67,10 +68,14 @@ TEST_F(LockedTablesTest, HoldNobodyUpWhoDoesNotReadThem) {
 TEST_F(LockedTablesTest, AreReadOnceTheLockIsGone) {
   StartServer();
   CatchUp();
-  Hold("truncate t, pa2");
-  for (const char* table : {"public.t", "public.pa"}) ASSERT_TRUE(StartSnapshot(table).ok());
+  Hold("truncate t, pa2, k");
+  for (const char* table : {"public.t", "public.pa", "public.k"}) {
+    ASSERT_TRUE(StartSnapshot(table).ok());
+  }
   ASSERT_TRUE(WaitForState("public.t", kReading, kHeld));
   ASSERT_TRUE(WaitForState("public.pa", kReading, kHeld));
+  ASSERT_TRUE(WaitForState("public.k", kReading, kHeld));
+  EXPECT_THAT(StatusOf("public.k").detail(), HasSubstr("the lock of public.k"));
   EXPECT_THAT(StatusOf("public.t").detail(), HasSubstr("the lock of public.t"));
   EXPECT_THAT(StatusOf("public.pa").detail(), HasSubstr("the lock of public.pa2"));
   ExpectOthersGoOn();
@@ -85,6 +90,35 @@ TEST_F(LockedTablesTest, AreReadOnceTheLockIsGone) {
   ASSERT_TRUE(WaitForState("public.t", kReading, "pid " + *pid + " (user postgres"));
   ASSERT_TRUE((*session)->Exec("rollback").ok());
   ASSERT_TRUE(WaitForState("public.t", kFollowed, "asked for"));
+}
+
+// proves B014: rows of a partition that no look saw, of a table that is read whole.
+TEST_F(LockedTablesTest, GetAPartitionForAMomentWhileTheyAreWaitedFor) {
+  Exec({"create table pk (a int, k int) partition by list (k)",
+        "create table pk1 partition of pk for values in (1)",
+        "create table pk2 partition of pk for values in (2)",
+        "alter table pk replica identity full", "alter table pk1 replica identity full",
+        "alter table pk2 replica identity full", "insert into pk values (1, 1), (1, 1), (2, 2)",
+        "create table pk3 (a int, k int)", "insert into pk3 values (7, 3)"});
+  LiveTidemarkOptions options;
+  options.postgres_lines = {"catalog_period: 1h", "tables: [public.pk, public.u, public.marker]"};
+  StartServer(options);
+  CatchUp();
+  Hold("truncate pk2");
+  ASSERT_TRUE(StartSnapshot("public.pk").ok());
+  ASSERT_TRUE(WaitForState("public.pk", kReading, kHeld));
+  Exec({"alter table pk attach partition pk3 for values in (3)"});
+  LetGo();
+  ASSERT_TRUE(WaitForState("public.pk", kFollowed));
+  Exec({"alter table pk detach partition pk3"});
+  // An order makes it look.
+  ASSERT_TRUE(StartSnapshot("public.marker").ok());
+  EXPECT_TRUE(WaitUntil(
+      [&] {
+        CatchUp();
+        return Here("public.pk") == There("public.pk");
+      },
+      kDeadline, [&] { return ::testing::PrintToString(Here("public.pk")); }));
 }
 
 // proves B065, B083: giving it to the publication needs more than a reader does.

@@ -100,6 +100,10 @@ TEST_F(StandbyTest, TablesAreReadBesideTheStreamUnderWriters) {  // proves R55, 
       tidemark_->Run({"tail", "main", "--from", "earliest", "--until", "now", "--format", "jsonl"});
   EXPECT_EQ(bounded->exit_code, 0) << bounded->err;
   EXPECT_THAT(bounded->out, HasSubstr("big"));
+  // Without a key, what the snapshot sees would have to be known of each transaction.
+  Exec({"create table k (a int)", "alter table k replica identity full",
+        "alter publication tidemark_main add table k"});
+  ASSERT_TRUE(WaitForState("public.k", kFailed, "TABLE_UNREADABLE"));
 }
 
 // proves B067, S48: the standby kept a copy of the slot, and had everything that was captured: the

@@ -517,19 +517,6 @@ TEST_F(TableMovementTest, AnotherReplicaIdentity) {
   ASSERT_TRUE(WaitUntilEqual("public.t"));
 }
 
-// What cannot be read again keeps the rows it had.
-TEST_F(TableMovementTest, ATableThatLosesItsKeyIsNotEmptied) {
-  SetUpPostgres();
-  Exec({"create table t (a int primary key, c text)", "insert into t values (1, 'x'), (2, 'y')"});
-  StartServer();
-  CatchUp();
-  Exec({"alter table t drop constraint t_pkey", "alter table t replica identity full"});
-  ASSERT_TRUE(WaitForState("public.t", v1::TABLE_FOLLOW_STATE_FAILED, "TABLE_UNREADABLE"));
-  CatchUp();
-  EXPECT_EQ(Here("public.t"), There("public.t"));
-  EXPECT_TRUE(ChangesOf("public.t").empty());
-}
-
 // proves B023, B016, B041, B043, B051
 TEST_F(TableMovementTest, WhatTheStreamTellsNeedsNoLook) {
   SetUpPostgres({.settings = {{"max_prepared_transactions", "10"}}});

@@ -22,8 +22,11 @@ absl::Time TimeOf(const google::protobuf::Timestamp& time) {
 }  // namespace
 
 Workload::Workload(const LivePostgres& postgres, const std::string& database, int sessions,
-                   uint64_t seed)
-    : postgres_(postgres), database_(database), movements_(WorkloadTables::Names().size()) {
+                   uint64_t seed, bool keyless)
+    : postgres_(postgres),
+      database_(database),
+      tables_(keyless),
+      movements_(WorkloadTables::Names().size()) {
   for (int i = 0; i < sessions; ++i) {
     threads_.emplace_back([this, i, seed] { Run(i, seed * 31 + static_cast<uint64_t>(i)); });
   }

@@ -23,8 +23,10 @@ namespace tidemark::testing {
 
 class Workload {
  public:
-  // The tables were made in `database`. The sessions rest until AllowTurns.
-  Workload(const LivePostgres& postgres, const std::string& database, int sessions, uint64_t seed);
+  // The tables were made in `database`. The sessions rest until AllowTurns. `keyless` as for
+  // WorkloadTables.
+  Workload(const LivePostgres& postgres, const std::string& database, int sessions, uint64_t seed,
+           bool keyless = true);
   ~Workload() { Stop(); }
 
   // So many more turns (a transaction, or a change of a table's shape) may be taken.

@@ -71,7 +71,16 @@ std::string WhereSome(const WorkloadTable& table, Dice* dice) {
   return fmt::format("id between {} and {}", first, first + dice->Below(12));
 }
 
+// Rows that are equal, also to those that are there.
+std::string InsertEqual(const WorkloadTable& table, Dice* dice) {
+  return fmt::format(
+      "insert into {} (id, n, note, big) select nullif({}, 0), {}, null, {} from "
+      "generate_series(1, {})",
+      table.name, dice->Below(kKeys), dice->Below(3), LargeValue(dice), 1 + dice->Below(6));
+}
+
 std::string InsertMany(const WorkloadTable& table, Dice* dice) {
+  if (table.kind == Kind::kKeyless) return InsertEqual(table, dice);
   const int first = dice->Below(kKeys);
   return fmt::format(
       "insert into {0} ({1}, n, note, big) select {2}, {3}, 'many ' || i, {4} from "
@@ -133,6 +142,10 @@ std::string RowSql(const WorkloadTable& table, Dice* dice) {
       return InsertMany(table, dice);
     case 2:
     case 3:
+      if (table.kind == Kind::kKeyless) {
+        return fmt::format("delete from {} where id is null or {}", table.name,
+                           WhereSome(table, dice));
+      }
       return Upsert(table, dice);
     case 4:
     case 5:
@@ -181,13 +194,18 @@ std::string Definition(const WorkloadTable& table, const std::string& name) {
       return fmt::format(
           "create table {} (id bigint, k int, {}, primary key (id, k)) partition by list (k)", name,
           kRest);
+    case Kind::kKeyless:
+      return fmt::format("create table {} (id bigint, {})", name, kRest);
     default:
       return fmt::format("create table {} (id bigint primary key, {})", name, kRest);
   }
 }
 
-std::string OutOfLine(const std::string& name) {
-  return fmt::format("alter table {} alter big set storage external", name);
+// What a definition says with other words.
+std::string RestOfDefinition(const WorkloadTable& table, const std::string& name) {
+  std::string sql = fmt::format("alter table {} alter big set storage external", name);
+  if (table.kind == Kind::kKeyless) sql += ", replica identity full";
+  return sql;
 }
 
 // A name that no column has now, or none.
@@ -303,7 +321,7 @@ void Recreate(const WorkloadTable& table, Dice* dice, ShapeChange* change) {
   WorkloadTable fresh = table;
   fresh.extras.clear();
   change->statements = {"drop table " + table.name, Definition(table, table.name),
-                        OutOfLine(table.name)};
+                        RestOfDefinition(table, table.name)};
   if (!dice->OneIn(4)) change->statements.push_back(InsertMany(fresh, dice));
   // A moment without the table, or none.
   change->together = !dice->OneIn(4);
@@ -323,6 +341,9 @@ void Swap(const WorkloadTable& table, Dice* dice, ShapeChange* change) {
       fmt::format("update {} set note = 'staged' where {}", stage, WhereSome(table, dice)),
       fmt::format("begin; alter table {0} rename to {1}; alter table {2} rename to {0}; commit",
                   table.name, out, stage)};
+  if (table.kind == Kind::kKeyless) {
+    change->statements.insert(change->statements.begin() + 2, RestOfDefinition(table, stage));
+  }
   change->together = false;
   change->apply = [](WorkloadTable* now) { now->full_identity = false; };
 }
@@ -428,14 +449,15 @@ void NewOrDroppedPartition(const WorkloadTable& table, Dice* dice, ShapeChange* 
 
 const std::vector<std::string>& WorkloadTables::Names() {
   static const auto* const names =
-      new std::vector<std::string>{"plain", "whole", "pair", "typed", "parts"};
+      new std::vector<std::string>{"plain", "whole", "pair", "typed", "parts", "keyless"};
   return *names;
 }
 
-WorkloadTables::WorkloadTables() {
-  const Kind kinds[] = {Kind::kNumber, Kind::kNumber, Kind::kPair, Kind::kTyped,
-                        Kind::kPartitioned};
+WorkloadTables::WorkloadTables(bool keyless) {
+  const Kind kinds[] = {Kind::kNumber, Kind::kNumber,      Kind::kPair,
+                        Kind::kTyped,  Kind::kPartitioned, Kind::kKeyless};
   for (size_t i = 0; i < Names().size(); ++i) {
+    if (kinds[i] == Kind::kKeyless && !keyless) continue;
     WorkloadTable& table = tables_.emplace_back();
     table.name = Names()[i];
     table.kind = kinds[i];
@@ -451,7 +473,7 @@ std::string WorkloadTables::CreateSql() {
       "1000000);";
   WorkloadTables tables;
   for (const WorkloadTable& table : tables.tables_) {
-    sql += Definition(table, table.name) + ";" + OutOfLine(table.name) + ";";
+    sql += Definition(table, table.name) + ";" + RestOfDefinition(table, table.name) + ";";
     for (const int k : table.attached) {
       sql += fmt::format("create table {} partition of {} for values in ({});",
                          PartitionName(table, k), table.name, k);
@@ -502,6 +524,8 @@ ShapeChange WorkloadTables::BeginShapeChange(Dice* dice) {
     case 8:
       if (partitioned) {
         MovePartition(table, dice, &change);
+      } else if (table.kind == Kind::kKeyless) {
+        Recreate(table, dice, &change);
       } else {
         Identity(table, &change);
       }

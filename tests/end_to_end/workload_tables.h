@@ -1,4 +1,4 @@
-// Five tables, and what applications do to them, as random SQL: rows, keys, values out of line, and
+// Six tables, and what applications do to them, as random SQL: rows, keys, values out of line, and
 // the shape of the tables themselves. Remembers how the tables look, so that most of it succeeds.
 //
 // Thread rule: safe from any thread; each session draws from dice of its own.
@@ -31,7 +31,7 @@ class Dice {
 };
 
 struct WorkloadTable {
-  enum class Kind { kNumber, kPair, kTyped, kPartitioned };
+  enum class Kind { kNumber, kPair, kTyped, kPartitioned, kKeyless };
   std::string name;
   Kind kind = Kind::kNumber;
   bool full_identity = false;
@@ -65,7 +65,8 @@ class WorkloadTables {
   static const std::vector<std::string>& Names();
   static std::string CreateSql();
 
-  WorkloadTables();
+  // Without `keyless`, nothing is done to the table that has no key.
+  explicit WorkloadTables(bool keyless = true);
 
   // Changes rows of some table; of `table` when it is given.
   std::string RowStatement(Dice* dice, int table = -1);

@@ -344,6 +344,56 @@ TEST_F(IngestLoopTest, AbortedPartsNeverWere) {
   EXPECT_THAT(fixture.Log(), ElementsAre("20:1"));
 }
 
+// What stands behind the parts came while they came, and larger than what is held in memory.
+TEST_F(IngestLoopTest, PartsOfOneTransactionFollowThoseOfAnother) {
+  FeedFixture fixture;
+  Prepare(fixture);
+  constexpr int64_t kIds = 60'000;
+  std::vector<EncodedRun> behind;
+  uint64_t bytes = 0;
+  for (int64_t id = 0; id < kIds; id += 3) {
+    behind.push_back(SampleRun(static_cast<uint64_t>(id), {id, id + 1, id + 2}, v1::OP_INSERT));
+    bytes += behind.back().bytes.size();
+  }
+  ASSERT_GT(bytes, limits::joined_bytes_max);
+  const std::vector<EncodedRun> first = {SampleRun(0, {-1, -2}, v1::OP_READ)};
+  const std::vector<EncodedRun> second = {SampleRun(2, {-3}, v1::OP_READ)};
+  capture::CaptureBatch parts;
+  parts.events.push_back(capture::SchemaSeen{SampleTable()});
+  parts.events.push_back(capture::LargePart{7, first});
+  parts.events.push_back(capture::LargePart{8, behind});
+  fixture.source().Yield(parts);
+  fixture.source().Yield(TransactionBatch(20, {9}));
+  capture::CaptureBatch commit;
+  commit.events.push_back(capture::LargePart{7, second});
+  commit.events.push_back(capture::LargeJoined{7, 8, 3});
+  v1::CommitRecord record = testing::SampleTransaction(30, {1}).record;
+  record.set_changes(3 + kIds);
+  record.set_bytes(bytes + first[0].bytes.size() + second[0].bytes.size());
+  commit.events.push_back(capture::LargeCommitted{7, At(30), record});
+  commit.checkpoint = testing::CheckpointAt(30);
+  fixture.source().Yield(commit);
+  RunUntilConfirmed(fixture, 30);
+  EXPECT_THAT(fixture.Log(), ElementsAre("20:1", "30:60003"));
+  auto reader = fixture.feed().store().NewLogReader(At(20));
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  store::StoredRun run;
+  uint64_t sequence = 0;
+  bool ended = false;
+  for (auto more = (*reader)->Next(&run); more.ok() && *more; more = (*reader)->Next(&run)) {
+    ended = run.last_of_transaction;
+    v1::Run changes;
+    ASSERT_TRUE(changes.ParseFromString(std::string(run.bytes)));
+    EXPECT_EQ(run.first_sequence, sequence);
+    for (const v1::Change& change : changes.changes()) {
+      const auto id = static_cast<int64_t>(sequence++);
+      EXPECT_EQ(change.after(0).integer(), id < 3 ? -1 - id : id - 3);
+    }
+  }
+  EXPECT_EQ(sequence, 3u + kIds);
+  EXPECT_TRUE(ended);
+}
+
 TEST_F(IngestLoopTest, StatusCountsWhatWasCaptured) {
   FeedFixture fixture;
   Prepare(fixture);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/testing/guarantees.h"
 #include "tests/testing/record_reader.h"
 
@@ -87,8 +89,58 @@ absl::StatusOr<std::vector<RecordedTransaction>> SeenTransactions(const Recorded
   return seen;
 }
 
+namespace {
+
+using TableRows = std::map<std::string, Columns>;
+
+// Rows of a table without a key stand under all that they hold, and a number.
+std::string ContentText(const Columns& columns) { return DescribeColumns(columns) + "\n"; }
+
+// A row that was there before a column says nothing of it, and one that is gone does not matter.
+bool SameContent(const Columns& row, const Columns& before) {
+  return std::all_of(before.begin(), before.end(), [&](const auto& column) {
+    const auto found = row.find(column.first);
+    return found == row.end() ? !column.second : found->second == column.second;
+  });
+}
+
+// One of those that are equal.
+void RemoveOne(const Columns& before, TableRows* rows) {
+  const std::string text = ContentText(before);
+  auto found = rows->lower_bound(text);
+  if (found == rows->end() || found->first.rfind(text, 0) != 0) {
+    found = std::find_if(rows->begin(), rows->end(),
+                         [&](const auto& row) { return SameContent(row.second, before); });
+  }
+  // Rows that moved without a message are told later.
+  if (found != rows->end()) rows->erase(found);
+}
+
+void FoldWithoutKey(const RecordedChange& change, TableRows* rows, uint64_t* number) {
+  if (change.op == "update" || change.op == "delete") RemoveOne(change.before, rows);
+  if (change.op == "delete") return;
+  (*rows)[ContentText(change.columns) + std::to_string((*number)++)] = change.columns;
+}
+
+void FoldByKey(const RecordedChange& change, TableRows* rows) {
+  if (change.op == "delete") {
+    rows->erase(DescribeColumns(change.key));
+    return;
+  }
+  Columns& row = (*rows)[DescribeColumns(change.key)];
+  Columns after = change.columns;
+  // What the source did not say is what it was; a column that is gone is gone.
+  for (const std::string& name : change.absent) {
+    if (change.op == "update" && row.count(name) > 0) after[name] = row.at(name);
+  }
+  row = std::move(after);
+}
+
+}  // namespace
+
 absl::StatusOr<FoldedRows> Fold(const RecordedStream& stream) {
   FoldedRows rows;
+  uint64_t number = 0;
   for (const RecordedSegment& segment : stream.segments()) {
     RecordReader reader;
     for (const RecordedEvent& event : segment.events) {
@@ -103,16 +155,10 @@ absl::StatusOr<FoldedRows> Fold(const RecordedStream& stream) {
       for (const RecordedChange& change : transaction.changes) {
         if (change.op == "truncate") {
           rows[change.table].clear();
-        } else if (change.op == "delete") {
-          rows[change.table].erase(DescribeColumns(change.key));
+        } else if (change.key.empty()) {
+          FoldWithoutKey(change, &rows[change.table], &number);
         } else {
-          Columns& row = rows[change.table][DescribeColumns(change.key)];
-          Columns after = change.columns;
-          // What the source did not say is what it was; a column that is gone is gone.
-          for (const std::string& name : change.absent) {
-            if (change.op == "update" && row.count(name) > 0) after[name] = row.at(name);
-          }
-          row = std::move(after);
+          FoldByKey(change, &rows[change.table]);
         }
       }
     }

@@ -63,7 +63,8 @@ struct RecordedSegment {
   std::string end;  // "OK", or why it ended
 };
 
-// The rows of a table by the text of their key.
+// The rows of a table by the text of their key; of one without a key by all that they hold, equal
+// ones as often as they are there.
 using FoldedRows = std::map<std::string, std::map<std::string, Columns>>;
 
 class RecordedStream {
