@@ -106,6 +106,17 @@ inline constexpr std::string_view kSourceTimeline = "SOURCE_TIMELINE_CHANGED";
 inline constexpr std::string_view kPublicationMissing = "PUBLICATION_MISSING";
 inline constexpr std::string_view kTableUnreadable =
     "TABLE_UNREADABLE";  // of one table: it has no key
+// Of polled tables and changelogs.
+inline constexpr std::string_view kCursorColumnUnusable =
+    "CURSOR_COLUMN_UNUSABLE";  // missing, of a type without order, nullable, …
+inline constexpr std::string_view kCursorNull =
+    "CURSOR_NULL";  // of one table: rows without a cursor, and null_cursor is fail
+inline constexpr std::string_view kCursorIndexMissing =
+    "CURSOR_INDEX_MISSING";  // each poll would read the whole table
+inline constexpr std::string_view kChangelogUnusable =
+    "CHANGELOG_UNUSABLE";  // its columns, its sequence or its index are not as they must be
+inline constexpr std::string_view kMigrationRefused =
+    "MIGRATION_REFUSED";  // FAILED_PRECONDITION: not polled, not configured, or switched already
 inline constexpr std::string_view kSourceProtocol = "SOURCE_PROTOCOL";  // bytes that make no sense
 }  // namespace reason
 
