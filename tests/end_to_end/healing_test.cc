@@ -525,37 +525,43 @@ TEST_F(HealingTest, AnotherClusterTakesThePlaceByOrderAlone) {
   ExpectEqualTables();
 }
 
+class HealingStepTest : public HealingTest, public ::testing::WithParamInterface<const char*> {};
+
 // proves S38, R24: killed at every step, a healing is done once, or still to be done.
-TEST_F(HealingTest, KilledAtEveryStepItComesToItsEnd) {
+TEST_P(HealingStepTest, KilledThereItComesToItsEnd) {
   SetUpTable();
   StartServer(WithRecovery("resnapshot"));
   CatchUp();
-  uint32_t generation = 1;
-  // The first batch notes the slot that is about to be made, the second one is the next generation,
-  // and then the tables are read.
-  for (const std::string step :
-       {"read:1", "appended:1", "synced:1", "confirmed:1", "read:2", "appended:2", "synced:2",
-        "published:2", "confirmed:2", "appended:4"}) {
-    StopServer();
-    ChangeWhatIsMissed();
-    DropSlot();
-    Launch({"--crash-at", step});
-    const auto exit_code = tidemark_->process().WaitForExit(kDeadline);
-    ASSERT_TRUE(exit_code.ok()) << step << exit_code.status();
-    ++generation;
-    Launch();
-    ASSERT_TRUE(WaitUntilHealed(generation, "SLOT_MISSING")) << step;
-    ExpectEqualTables();
-    EXPECT_EQ(CountResync(generation).changes, kMissed - (generation > 2 ? 41u : 0u)) << step;
-    EXPECT_EQ(CountResync(generation).needless, 0u) << step;
-    EXPECT_EQ(Gaps(), generation - 1) << step;
-    EXPECT_EQ(
-        postgres_
-            ->QueryValue("select count(*) from pg_replication_slots where slot_name <> 'witness'")
-            .value(),
-        "1");
-  }
+  StopServer();
+  ChangeWhatIsMissed();
+  DropSlot();
+  Launch({"--crash-at", GetParam()});
+  const auto exit_code = tidemark_->process().WaitForExit(kDeadline);
+  ASSERT_TRUE(exit_code.ok()) << exit_code.status();
+  Launch();
+  ASSERT_TRUE(WaitUntilHealed(2, "SLOT_MISSING"));
+  ExpectEqualTables();
+  EXPECT_EQ(CountResync(2).changes, kMissed);
+  EXPECT_EQ(CountResync(2).needless, 0u);
+  EXPECT_EQ(Gaps(), 1u);
+  EXPECT_EQ(
+      postgres_
+          ->QueryValue("select count(*) from pg_replication_slots where slot_name <> 'witness'")
+          .value(),
+      "1");
 }
+
+// The first batch notes the slot that is about to be made, the second one is the next generation,
+// and then the tables are read.
+INSTANTIATE_TEST_SUITE_P(Steps, HealingStepTest,
+                         ::testing::Values("read:1", "appended:1", "synced:1", "confirmed:1",
+                                           "read:2", "appended:2", "synced:2", "published:2",
+                                           "confirmed:2", "appended:4"),
+                         [](const auto& step) {
+                           std::string name = step.param;
+                           std::erase(name, ':');
+                           return name;
+                         });
 
 // proves R38, S38: killed at any moment, again and again, under writers.
 TEST_F(HealingTest, KilledAtAnyMomentUnderWriters) {
