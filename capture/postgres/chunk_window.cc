@@ -8,18 +8,25 @@ void ChunkWindow::Open() {
   open_ = true;
   spoiled_ = false;
   touched_.clear();
+  left_out_.clear();
   recent_.Mark();
 }
 
 void ChunkWindow::Close() {
   open_ = false;
   touched_.clear();
+  left_out_.clear();
 }
 
 void ChunkWindow::Touch(std::string_view key) {
   if (!open_ || spoiled_) return;
   touched_.emplace(key);
   spoiled_ = touched_.size() > kTouchedKeysMax;
+}
+
+void ChunkWindow::TouchLeavingOut(std::string_view key) {
+  Touch(key);
+  if (open_ && !spoiled_) left_out_.emplace(key);
 }
 
 bool ChunkWindow::Holds(const XidSnapshot& snapshot) {
@@ -29,6 +36,10 @@ bool ChunkWindow::Holds(const XidSnapshot& snapshot) {
 
 bool ChunkWindow::Touched(std::string_view key) const {
   return touched_.contains(absl::string_view(key.data(), key.size()));
+}
+
+bool ChunkWindow::LeftOut(std::string_view key) const {
+  return left_out_.contains(absl::string_view(key.data(), key.size()));
 }
 
 }  // namespace tidemark::capture::postgres

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "capture/postgres/recent_commits.h"
@@ -29,9 +30,14 @@ class ChunkWindow {
   void Open();
   void Close();
   bool open() const { return open_; }
+  // What the snapshot has to see, as far as it is not known that others see it.
+  std::vector<uint32_t> streamed_before() const { return recent_.marked(); }
 
   // A row of the table with this key was changed (see RowKeyText).
   void Touch(std::string_view key);
+  // As Touch, by a change that left values out: what they are was taken from what was known before
+  // the chunk, and may be wrong.
+  void TouchLeavingOut(std::string_view key);
   // The whole table changed: truncated, another schema.
   void Spoil() { spoiled_ = open_; }
 
@@ -39,11 +45,13 @@ class ChunkWindow {
   // a transaction that was streamed before Open is not in it, or too much happened since.
   bool Holds(const XidSnapshot& snapshot);
   bool Touched(std::string_view key) const;
+  bool LeftOut(std::string_view key) const;
 
  private:
   bool open_ = false;
   bool spoiled_ = false;
   absl::flat_hash_set<std::string> touched_;
+  absl::flat_hash_set<std::string> left_out_;
   RecentCommits recent_;
 };
 

@@ -25,6 +25,8 @@ class MovedRows {
 
   // The tables that are read in part. What is noted of others is forgotten.
   void Watch(const std::set<Table>& tables);
+  // Whether any row is worth looking at.
+  bool WatchesAny() const { return !tables_.empty(); }
   bool Watches(const Table& table) const { return tables_.count(table) > 0; }
 
   // REQUIRES: Watches(table).

@@ -1,5 +1,6 @@
 // The partitions of tables, from the catalog's own rows. The server's functions for them
 // (pg_partition_tree and its like) open every partition, and so wait for whoever has one locked.
+// Thread rule: that of the session.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// What the capturing role may not do and must: read the captured tables, and all of each.
+// What the capturing role may not do and must: read the captured tables, and all of each. Thread
+// rule: that of the session.
 #pragma once
 
 #include <span>

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <vector>
 
 #include "capture/postgres/xid_snapshot.h"
 
@@ -21,6 +22,10 @@ class RecentCommits {
   void Add(uint32_t xid);
   // Those that were streamed so far.
   void Mark() { marked_ = recent_.size(); }
+  // Those that are marked, but for what an earlier snapshot was known to see.
+  std::vector<uint32_t> marked() const {
+    return {recent_.begin(), recent_.begin() + static_cast<std::ptrdiff_t>(marked_)};
+  }
   // Whether `snapshot` sees all that were marked. What it sees is forgotten: every later one sees
   // it as well.
   bool SeesMarked(const XidSnapshot& snapshot);

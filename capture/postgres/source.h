@@ -33,6 +33,9 @@ namespace tidemark::capture::postgres {
 
 // What one Read hands over at most, plus the one frame or row that passes the bound.
 inline constexpr size_t kBatchBytesMax = 1 << 20;
+// After so much of the stream, the end of a transaction is where waiting tables are seen to.
+inline constexpr size_t kQuietLookBytes = 64 << 10;
+static_assert(kQuietLookBytes < kBatchBytesMax);
 inline constexpr absl::Duration kConnectTimeout = absl::Seconds(15);
 inline constexpr absl::Duration kSilenceTimeoutDefault = absl::Seconds(30);
 // Idle progress is written to the store and synced: not for every keepalive.
@@ -126,6 +129,7 @@ class PostgresSource final : public Source {
   absl::StatusOr<bool> StepTables(CaptureBatch* batch);
   absl::Status LookBeforeSnapshot(Connection* catalog, absl::Time deadline);
   absl::Status TakeFrames(CaptureBatch* batch);
+  bool TablesWait() const;
   absl::Status Reply(absl::Time now, absl::Duration timeout = absl::Seconds(5));
   absl::Status CheckSilence(absl::Time now);
   bool FinishBatch(absl::Time now, CaptureBatch* batch);

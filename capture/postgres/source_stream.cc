@@ -90,7 +90,7 @@ absl::StatusOr<CaptureBatch> PostgresSource::ListenUntil(absl::Time deadline) {
     RefreshSlotFacts(now);
     const bool finished = FinishBatch(now, &batch);
     if (finished || now >= deadline) return batch;
-    if (tables_keeper_ != nullptr && tables_keeper_->Ready(streaming_->proved(), now)) return batch;
+    if (TablesWait()) return batch;
     absl::StatusOr<Connection::Wake> wake = replication_->Wait(NextWake(deadline), &nudge_);
     if (!wake.ok()) return wake.status();
     if (*wake == Connection::Wake::kInterrupted) return batch;
@@ -99,6 +99,7 @@ absl::StatusOr<CaptureBatch> PostgresSource::ListenUntil(absl::Time deadline) {
 
 absl::Status PostgresSource::TakeFrames(CaptureBatch* batch) {
   size_t bytes = 0;
+  size_t looked_at = 0;
   while (bytes < kBatchBytesMax && !streaming_->finished()) {
     std::string_view frame;
     absl::StatusOr<Connection::Copy> copy = replication_->NextCopy(&frame);
@@ -115,6 +116,9 @@ absl::Status PostgresSource::TakeFrames(CaptureBatch* batch) {
       if (absl::Status status = streaming_->OnFrame(frame, &batch->events); !status.ok()) {
         return status;
       }
+      if (bytes - looked_at < kQuietLookBytes || streaming_->in_transaction()) continue;
+      looked_at = bytes;
+      if (TablesWait()) break;
       continue;
     }
     // Nothing buffered; there may be more in the socket.
@@ -135,6 +139,12 @@ absl::Status PostgresSource::TakeFrames(CaptureBatch* batch) {
   }
   replies_->Heard(streaming_->heard());
   return absl::OkStatus();
+}
+
+// What is done between two transactions must not wait until the stream rests: where it never does,
+// batches end within transactions alone.
+bool PostgresSource::TablesWait() const {
+  return tables_keeper_ != nullptr && tables_keeper_->Ready(streaming_->proved(), absl::Now());
 }
 
 absl::Status PostgresSource::Reply(absl::Time now, absl::Duration timeout) {

@@ -23,6 +23,19 @@ absl::Status ProtocolError(const std::string& message) {
 
 uint64_t OneChange(const RowShape&) { return 1; }
 
+MovedRows::Table NameOf(const Relation& relation) {
+  return {relation.description.schema_name, relation.description.table_name};
+}
+
+// A value of the row is neither in it nor in the row before.
+bool LeavesOut(const Tuple& row, const Tuple& old_row) {
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (row[i].kind != ColumnKind::kUnchanged) continue;
+    if (i >= old_row.size() || old_row[i].kind != ColumnKind::kText) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Streaming::Streaming(uint32_t generation, Lsn start, const TableSelection* selection,
@@ -247,10 +260,10 @@ bool Streaming::AgreesWith(const Relation& relation) const {
 }
 
 void Streaming::Touch(const Relation& relation, const RowTuples& tuples) {
-  // What it leaves out may not be known rightly before the table was read.
-  if (!watched_.rows_known &&
-      std::any_of(tuples.row.begin(), tuples.row.end(),
-                  [](const auto& column) { return column.kind == ColumnKind::kUnchanged; })) {
+  // What it leaves out may not be known rightly before the row was read.
+  const bool leaves_out = !watched_.rows_known && LeavesOut(tuples.row, tuples.old_row);
+  // Into the part that is read, and nobody notes it yet.
+  if (leaves_out && !tuples.old_row.empty() && !moved_->Watches(NameOf(relation))) {
     return window_->Spoil();
   }
   for (const Tuple& row : {tuples.row, tuples.old_row}) {
@@ -260,7 +273,7 @@ void Streaming::Touch(const Relation& relation, const RowTuples& tuples) {
     const absl::StatusOr<std::string> key =
         known_->EncodeKey(std::vector<std::string_view>(values->begin(), values->end()));
     if (!key.ok()) return window_->Spoil();
-    window_->Touch(*key);
+    leaves_out ? window_->TouchLeavingOut(*key) : window_->Touch(*key);
   }
 }
 
@@ -270,12 +283,8 @@ void Streaming::NoteMove(const Relation& relation, const RowTuples& tuples) {
   const Tuple& old_row = tuples.old_row;
   // A row of another width is refused.
   if (old_row.size() != row.size() || row.size() != relation.shape.types.size()) return;
-  bool leaves_out = false;
-  for (size_t i = 0; i < row.size(); ++i) {
-    leaves_out |= row[i].kind == ColumnKind::kUnchanged && old_row[i].kind != ColumnKind::kText;
-  }
-  const MovedRows::Table table(relation.description.schema_name, relation.description.table_name);
-  if (!leaves_out || !moved_->Watches(table)) return;
+  const MovedRows::Table table = NameOf(relation);
+  if (!LeavesOut(tuples.row, tuples.old_row) || !moved_->Watches(table)) return;
   MovedRows::Key key;
   for (const uint32_t column : relation.shape.key_columns) {
     const bool from_old = row[column].kind == ColumnKind::kUnchanged;
@@ -315,7 +324,9 @@ absl::Status Streaming::OnRow(uint32_t oid, const RowTuples& tuples,
   if (!relation.ok()) return relation.status();
   if (announced_ != 0) NoteAnnounced(**relation);
   if (oid == watched_.oid) Touch(**relation, tuples);
-  if (moved_ != nullptr && !tuples.old_row.empty()) NoteMove(**relation, tuples);
+  if (moved_ != nullptr && moved_->WatchesAny() && !tuples.old_row.empty()) {
+    NoteMove(**relation, tuples);
+  }
   if (!(*relation)->captured) {
     builder_.SkipChanges(skipped((*relation)->shape));
     return absl::OkStatus();

@@ -102,6 +102,21 @@ absl::Status Begin(Connection* sql, const SourceTable& table, absl::Time deadlin
   return absl::AbortedError(fmt::format("table {} was replaced by another one", table.Text()));
 }
 
+// A backend that committed has to be scheduled again before others see its commit, which a busy
+// machine does later than it has the stream told of it.
+absl::Status BeginBehindStreamed(Connection* sql, const ChunkOrder& order, absl::Time deadline,
+                                 TableChunk* chunk) {
+  for (int taken = 1;; ++taken) {
+    absl::Status begun = Begin(sql, order.table, deadline, chunk);
+    if (!begun.ok() || chunk->in_recovery || taken == kChunkSnapshotsMax) return begun;
+    const bool sees_all = std::all_of(order.streamed.begin(), order.streamed.end(),
+                                      [&](uint32_t xid) { return chunk->snapshot.Sees(xid); });
+    if (sees_all) return begun;
+    absl::Status ended = sql->Query("ROLLBACK", "taking a later snapshot", deadline).status();
+    if (!ended.ok()) return ended;
+  }
+}
+
 absl::Status Describe(Connection* sql, const SourceTable& table, absl::Time deadline,
                       TableChunk* chunk) {
   absl::StatusOr<RelationDescription> description = DescribeTable(sql, table, deadline);
@@ -219,7 +234,7 @@ absl::StatusOr<TableChunk> BeginChunk(Connection* sql, const ChunkOrder& order,
       return chunk;
     }
   }
-  absl::Status status = Begin(sql, order.table, deadline, &chunk);
+  absl::Status status = BeginBehindStreamed(sql, order, deadline, &chunk);
   if (status.ok()) status = Describe(sql, order.table, deadline, &chunk);
   if (!status.ok()) return GiveUpChunk(sql, order, status, deadline);
   return chunk;

@@ -27,6 +27,8 @@ inline constexpr size_t kChunkRowsFew = 30;
 // While the stream is behind, and a chunk waits for it longer than it takes to read.
 inline constexpr size_t kChunkRowsBehindMax = 10'000;
 inline constexpr size_t kChunkBytesMax = 1 << 20;
+// A commit is streamed a little before others see it: for so many snapshots it may take its time.
+inline constexpr int kChunkSnapshotsMax = 50;
 
 struct ChunkOrder {
   SourceTable table;
@@ -41,6 +43,9 @@ struct ChunkOrder {
   bool keyless_too = false;
   // Nothing is read while a transaction below it may have written to the table; 0: whatever runs.
   uint64_t writers_before = 0;
+  // Transactions that were streamed, and that the snapshot should see: it is taken again, a few
+  // times, while it does not.
+  std::vector<uint32_t> streamed;
 };
 
 struct TableChunk {

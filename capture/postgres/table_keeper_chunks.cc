@@ -81,6 +81,7 @@ void TableKeeper::ReadBeside(ChunkOrder order, bool verifies) {
   chunk_verifies_ = verifies;
   look_of_chunk_ = looks_;
   window_.Open();
+  order.streamed = window_.streamed_before();
   lent_.streaming->Watch({.oid = order.table.oid,
                           .schema = order.table.schema,
                           .table = order.table.table,
@@ -267,11 +268,17 @@ absl::Status TableKeeper::AddReadRows(v1::TableState* state) {
     reading->set_empties(true);
     return absl::OkStatus();
   }
-  const absl::Status compared = comparison_.Rows(
-      *read_, [this, fresh = reading->fresh()](const ComparedRow& row) { AddRow(fresh, row); });
+  // A change beside the chunk took values along that were not known rightly: they are read by key.
+  std::vector<MovedRows::Key> left_out;
+  const absl::Status compared = comparison_.Rows(*read_, [&](const ComparedRow& row) {
+    AddRow(reading->fresh(), row);
+    if (row.verdict != RowVerdict::kTouched || !window_.LeftOut(row.key)) return;
+    left_out.push_back(KeyTextsOf(shape, row.line));
+  });
   if (!compared.ok()) return compared;
   if (!asked_moved_.empty()) {
     NoteMovedRead();
+    for (MovedRows::Key& key : left_out) moved_.Add(chunk_of_, std::move(key));
     return absl::OkStatus();
   }
   reading->set_rows_read(reading->rows_read() + read_->lines.size());
@@ -280,6 +287,11 @@ absl::Status TableKeeper::AddReadRows(v1::TableState* state) {
     for (std::string& text : KeyTextsOf(shape, read_->lines.back())) {
       reading->add_after_key(std::move(text));
     }
+  }
+  if (!left_out.empty()) {
+    WatchMoves();
+    for (MovedRows::Key& key : left_out) moved_.Add(chunk_of_, std::move(key));
+    return absl::OkStatus();
   }
   if (!read_->at_end) return absl::OkStatus();
   // A table of which nothing was known has nothing that could be gone.

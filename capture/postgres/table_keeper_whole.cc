@@ -30,6 +30,7 @@ void TableKeeper::StartWhole(absl::Time now) {
                   .schema = name.first,
                   .table = name.second,
                   .handle = lent_.streaming->NewHandle()});
+    order.streamed = unseen_.streamed_before();
     whole_.emplace();
     whole_->name = name;
     whole_->handle = lent_.streaming->NewHandle();

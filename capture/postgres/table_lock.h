@@ -1,4 +1,5 @@
-// The locks of tables: how long one is waited for, and who holds it.
+// The locks of tables: how long one is waited for, and who holds it. Thread rule: that of the
+// session.
 #pragma once
 
 #include <cstdint>

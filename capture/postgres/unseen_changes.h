@@ -70,6 +70,8 @@ class UnseenChanges {
   // Of the reading, between two transactions. From Open on the table's changes count.
   void Open(Subject subject);
   void Close();
+  // What the snapshot has to see, as far as it is not known that others see it.
+  std::vector<uint32_t> streamed_before() const { return recent_.marked(); }
   // The snapshot under which it is read. It may be told late.
   void Use(const XidSnapshot& snapshot);
   // Empty while the reading counts; else why it says nothing, and is to begin again.

@@ -210,7 +210,7 @@ TEST_F(PostgresWholeReadingTest, AnEndedSessionBeginsTheReadingAnew) {  // prove
 TEST_F(PostgresWholeReadingTest, ACommitThatIsStreamedBeforeItIsSeen) {
   Start();
   const auto require = [&](const std::string& standby) {
-    ASSERT_TRUE(postgres_->AddSetting("synchronous_standby_names", "'" + standby + "'").ok());
+    ASSERT_TRUE(postgres_->AddSetting("synchronous_standby_names", standby).ok());
     Exec("SELECT pg_reload_conf()");
     ASSERT_TRUE(testing::WaitUntil(
         [&] { return Value("SHOW synchronous_standby_names") == standby; }, 60s));

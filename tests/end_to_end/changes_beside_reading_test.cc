@@ -16,7 +16,7 @@ constexpr v1::TableFollowState kReading = v1::TABLE_FOLLOW_STATE_READING;
 class ChangesBesideReadingTest : public TableFixture {
  protected:
   // Many chunks; what may be under way at a time is a part of them.
-  static constexpr uint64_t kRows = 40'000;
+  static constexpr uint64_t kRows = 30'000;
   static constexpr uint64_t kRowsUnderWayMax = 20'000;
 
   void CreateTable() {

@@ -25,7 +25,7 @@ namespace tidemark::testing {
 
 class TableFixture : public ::testing::Test {
  protected:
-  static constexpr std::chrono::seconds kDeadline{60};
+  static constexpr std::chrono::seconds kDeadline{120};
 
   // Before a server is started: the table by which the subscriber knows how far it is.
   void SetUpPostgres(LivePostgresOptions options = {}) {

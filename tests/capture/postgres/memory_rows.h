@@ -25,8 +25,10 @@ inline Relation SampleRelation(bool keyed = true) {
   RelationDescription description{.oid = 7, .schema_name = "public", .table_name = "t"};
   description.columns = {{"id", 23, -1, keyed}, {"a", 23, -1, false}, {"note", 25, -1, false}};
   const std::vector<std::string> key = {"id"};
-  return BuildRelation(description, keyed ? std::span(key) : std::span<const std::string>(), {},
-                       TypeCatalog());
+  Relation relation = BuildRelation(
+      description, keyed ? std::span(key) : std::span<const std::string>(), {}, TypeCatalog());
+  relation.description = std::move(description);
+  return relation;
 }
 
 // Keys are integers of one column.
