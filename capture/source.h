@@ -112,6 +112,13 @@ struct StopPoint {
   friend bool operator==(const StopPoint&, const StopPoint&) = default;
 };
 
+// What a reader of one table should know.
+struct TableNote {
+  std::string schema_name;
+  std::string table_name;
+  std::string text;
+};
+
 // What a source is and promises, for DescribeFeed.
 struct SourceDescription {
   std::string engine;
@@ -119,6 +126,9 @@ struct SourceDescription {
   // Publishing may run ahead of the fsync: the source yields again, byte for byte, what was not
   // confirmed.
   bool replays_exactly = false;
+  // What it does not promise, as sentences for people: of all tables, and of single ones.
+  std::vector<std::string> notes;
+  std::vector<TableNote> table_notes;
 };
 
 // Thread rule: one thread calls Open, Read, Confirm, Close and what belongs to bounds; Interrupt,

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "proto/reason.h"
 
@@ -26,6 +27,27 @@ std::string DefaultName(const std::string& feed) {
   return name;
 }
 
+// PostgresConfig and PostgresLogin have the same fields.
+template <class Login>
+Target FromFields(const Login& login, std::string application_name) {
+  Target target;
+  target.host = login.host();
+  target.port = login.port() == 0 ? 5432 : login.port();
+  target.database = login.database();
+  target.user = login.user();
+  target.password = login.password();
+  target.password_file = login.password_file();
+  target.sslmode = login.sslmode();
+  if (target.sslmode.empty()) target.sslmode = IsLocal(target.host) ? "prefer" : "verify-full";
+  target.sslrootcert = login.sslrootcert();
+  if (target.sslrootcert.empty() && target.sslmode.starts_with("verify") &&
+      std::filesystem::exists(kSystemCertificates)) {
+    target.sslrootcert = kSystemCertificates;
+  }
+  target.application_name = std::move(application_name);
+  return target;
+}
+
 }  // namespace
 
 std::string Target::Text() const {
@@ -34,23 +56,11 @@ std::string Target::Text() const {
 }
 
 Target TargetOf(const v1::FeedConfig& config) {
-  const v1::PostgresConfig& postgres = config.postgres();
-  Target target;
-  target.host = postgres.host();
-  target.port = postgres.port() == 0 ? 5432 : postgres.port();
-  target.database = postgres.database();
-  target.user = postgres.user();
-  target.password = postgres.password();
-  target.password_file = postgres.password_file();
-  target.sslmode = postgres.sslmode();
-  if (target.sslmode.empty()) target.sslmode = IsLocal(target.host) ? "prefer" : "verify-full";
-  target.sslrootcert = postgres.sslrootcert();
-  if (target.sslrootcert.empty() && target.sslmode.starts_with("verify") &&
-      std::filesystem::exists(kSystemCertificates)) {
-    target.sslrootcert = kSystemCertificates;
-  }
-  target.application_name = "tidemark/" + config.name();
-  return target;
+  return FromFields(config.postgres(), "tidemark/" + config.name());
+}
+
+Target TargetOf(const v1::PostgresLogin& login, std::string application_name) {
+  return FromFields(login, std::move(application_name));
 }
 
 absl::StatusOr<std::string> PasswordOf(const Target& target) {

@@ -27,6 +27,8 @@ struct Target {
 };
 
 Target TargetOf(const v1::FeedConfig& config);
+// Of a server whose tables are asked. `application_name` is what the server shows of the session.
+Target TargetOf(const v1::PostgresLogin& login, std::string application_name);
 
 // Reads password_file each time, so that a rotated password is taken up by the next connection.
 // Empty: the client library's own sources. SOURCE_AUTHENTICATION when the file holds none.
