@@ -98,8 +98,14 @@ void Subscribe(const std::string& server, const std::string& feed, std::atomic<b
   size_t count = 0;
   while (count < seen->size() && reader->Read(&response)) {
     if (response.has_opened()) *opened = true;
-    for (int i = 0; i < response.batch().transactions_size() && count < seen->size(); ++i)
-      (*seen)[count++] = NowNs();
+    for (const auto& transaction : response.batch().transactions()) {
+      // One row a commit, and several commits a transaction where the source is polled.
+      for (const auto& run : transaction.runs()) {
+        for (int i = 0; i < run.changes_size() && count < seen->size(); ++i) {
+          (*seen)[count++] = NowNs();
+        }
+      }
+    }
   }
   if (count < seen->size()) Die("the subscriber's stream ended: " + response.ShortDebugString());
   context.TryCancel();

@@ -1,0 +1,66 @@
+// What a row that was read says beside what is known of it: a poll, a scan of all keys and a
+// verification decide by the same comparison.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "capture/known_rows.h"
+#include "capture/poll/poll_engine.h"
+#include "capture/row_image.h"
+
+namespace tidemark::capture::poll {
+
+enum class RowVerdict { kSame, kInsert, kUpdate, kDelete };
+
+struct JudgedRow {
+  RowVerdict verdict = RowVerdict::kSame;
+  // As KnownRows::EncodeKey.
+  std::string key;
+  // kUpdate only.
+  std::vector<ColumnDifference> columns;
+};
+
+// A key that is known.
+struct KnownKey {
+  std::string key;
+  // As the source takes it.
+  std::vector<std::string> texts;
+  // As ChangeImages::key.
+  std::string image;
+};
+
+// Keys that are asked for in one page, and that are held at a time.
+inline constexpr size_t kKeysAskedMax = 500;
+inline constexpr size_t kKnownKeysMax = 5000;
+
+// Thread rule: that of KnownRows, which is lent. Errors are those of KnownRows.
+class RowComparison {
+ public:
+  explicit RowComparison(KnownRows* known) : known_(*known) {}
+
+  // A row, or a tombstone, as it stands at the source now.
+  absl::StatusOr<JudgedRow> Judge(const v1::TableSchema& schema, const PolledRow& row);
+  absl::StatusOr<std::string> KeyOf(const PolledRow& row) const;
+  absl::StatusOr<bool> IsKnown(const v1::TableSchema& schema, std::string_view key);
+  // The next keys from `from` on (empty: from the first), rising; fewer than kKnownKeysMax: there
+  // is no more.
+  absl::StatusOr<std::deque<KnownKey>> LoadKeys(const v1::TableSchema& schema,
+                                                std::string_view from, const PollEngine& engine);
+  KnownRows& known() { return known_; }
+
+ private:
+  KnownRows& known_;
+};
+
+// The smallest key behind this one.
+inline std::string KeyBehind(const std::string& key) { return key + '\0'; }
+
+// The key as an object of JSON, for people.
+std::string KeyJson(const v1::TableSchema& schema, std::string_view key_image);
+
+}  // namespace tidemark::capture::poll

@@ -1,0 +1,128 @@
+// What is said of a database before it is polled.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "capture/poll/checks.h"
+#include "proto/reason.h"
+#include "tests/capture/poll/polled_postgres.h"
+
+namespace tidemark::capture {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+
+auto Is(Finding::Severity severity, std::string_view reason, const std::string& remedy) {
+  return AllOf(Field(&Finding::severity, severity), Field(&Finding::reason, std::string(reason)),
+               Field(&Finding::remedy, HasSubstr(remedy)));
+}
+
+class PollChecksTest : public PolledPostgres {
+ protected:
+  std::vector<Finding> Check(const PolledOptions& options, const std::string& user = "postgres",
+                             uint64_t unindexed_rows_max = 0) {
+    v1::FeedConfig config = PolledFeedOf(*postgres_, {options});
+    config.mutable_poll()->mutable_postgres()->set_user(user);
+    config.mutable_poll()->set_unindexed_rows_max(unindexed_rows_max);
+    return CheckPoll(config);
+  }
+};
+
+TEST_F(PollChecksTest, NothingIsMissing) {
+  EXPECT_THAT(Check({}), ElementsAre(Is(Finding::Severity::kOk, "", "")));
+}
+
+// proves A14
+TEST_F(PollChecksTest, WithoutAnIndexASmallTableIsWarnedOfAndALargeOneRefused) {
+  Exec(
+      "CREATE TABLE u (id int PRIMARY KEY, at timestamptz NOT NULL); CREATE INDEX ON u (at); "
+      "INSERT "
+      "INTO u SELECT i, now() FROM generate_series(1, 2000) i; ANALYZE u");
+  const std::string create = "CREATE INDEX CONCURRENTLY ON \"public\".\"u\" (\"at\", \"id\")";
+  EXPECT_THAT(Check({.table = "public.u"}),
+              ElementsAre(Is(Finding::Severity::kWarning, reason::kCursorIndexMissing, create)));
+  EXPECT_THAT(Check({.table = "public.u"}, "postgres", 1000),
+              ElementsAre(Is(Finding::Severity::kError, reason::kCursorIndexMissing, create)));
+  PollDriver driver(PolledFeedOf(*postgres_, {{.table = "public.u"}}));
+  driver.config.mutable_poll()->set_unindexed_rows_max(1000);
+  driver.Restart();
+  ASSERT_TRUE(driver.ReadUntilFailed());
+  EXPECT_EQ(ReasonOf(driver.last_error), reason::kCursorIndexMissing);
+}
+
+// No total order of rows: neither the time of a commit nor what else is no column is a cursor.
+TEST_F(PollChecksTest, WhatIsNoColumnIsNoCursor) {  // proves A20
+  for (const std::string cursor : {"pg_xact_commit_timestamp(xmin)", "xmin", "ctid"}) {
+    EXPECT_THAT(Check({.cursor = cursor}),
+                Contains(Is(Finding::Severity::kError, reason::kCursorColumnUnusable, "")))
+        << cursor;
+  }
+}
+
+// proves A10
+TEST_F(PollChecksTest, ATableWithoutAUsableKeyIsRefused) {
+  Exec("CREATE TABLE u (id int, n int, at timestamptz NOT NULL)");
+  EXPECT_THAT(Check({.table = "public.u"}),
+              Contains(Is(Finding::Severity::kError, reason::kTableUnreadable, "ADD PRIMARY KEY")));
+  EXPECT_THAT(Check({.table = "public.u", .key = {"id"}}),
+              Contains(Is(Finding::Severity::kError, reason::kTableUnreadable,
+                          "CREATE UNIQUE INDEX CONCURRENTLY ON \"public\".\"u\" (\"id\")")));
+  Exec("CREATE UNIQUE INDEX ON u (id)");
+  EXPECT_THAT(Check({.table = "public.u", .key = {"id"}}),
+              Contains(Is(Finding::Severity::kError, reason::kTableUnreadable, "SET NOT NULL")));
+  Exec("ALTER TABLE u ALTER id SET NOT NULL; CREATE INDEX ON u (at, id)");
+  EXPECT_THAT(Check({.table = "public.u", .key = {"id"}}),
+              ElementsAre(Is(Finding::Severity::kOk, "", "")));
+}
+
+// proves A18
+TEST_F(PollChecksTest, ACursorThatIsMissingOrOfAnotherTypeIsRefused) {
+  Exec("CREATE TABLE u (id int PRIMARY KEY, f float8, i interval, d timestamp(0))");
+  for (const char* column : {"f", "i", "none"}) {
+    EXPECT_THAT(Check({.table = "public.u", .cursor = column}),
+                Contains(Is(Finding::Severity::kError, reason::kCursorColumnUnusable, "")))
+        << column;
+  }
+  // proves A16
+  EXPECT_THAT(Check({.table = "public.u", .cursor = "d"}),
+              Contains(Is(Finding::Severity::kWarning, reason::kCursorColumnUnusable, "")));
+}
+
+// proves A28
+TEST_F(PollChecksTest, EveryMissingRightIsNamedWithItsGrant) {
+  Exec(
+      "CREATE SCHEMA s; CREATE TABLE s.u (id int PRIMARY KEY, a text, at timestamptz NOT NULL); "
+      "CREATE ROLE reader LOGIN");
+  const PolledOptions options{.table = "s.u"};
+  EXPECT_THAT(Check(options, "reader"),
+              Contains(Is(Finding::Severity::kError, reason::kSourcePrivilege,
+                          "GRANT USAGE ON SCHEMA \"s\" TO \"reader\"")));
+  Exec("GRANT USAGE ON SCHEMA s TO reader; GRANT SELECT (id, at) ON s.u TO reader");
+  EXPECT_THAT(Check(options, "reader"),
+              Contains(Is(Finding::Severity::kError, reason::kSourcePrivilege,
+                          "GRANT SELECT (\"a\") ON \"s\".\"u\" TO \"reader\"")));
+  Exec("GRANT SELECT (a) ON s.u TO reader; ALTER TABLE s.u ENABLE ROW LEVEL SECURITY");
+  EXPECT_THAT(Check(options, "reader"),
+              Contains(Is(Finding::Severity::kError, reason::kSourcePrivilege, "BYPASSRLS")));
+}
+
+TEST_F(PollChecksTest, ATombstoneTableHasToFit) {
+  EXPECT_THAT(Check({.tombstones = "public.none"}),
+              Contains(Is(Finding::Severity::kError, reason::kSourceTableMissing, "")));
+  Exec("CREATE TABLE gone (id int, at date)");
+  EXPECT_THAT(
+      Check({.tombstones = "public.gone"}),
+      Contains(Is(Finding::Severity::kError, reason::kCursorColumnUnusable, "ALTER TABLE")));
+}
+
+TEST_F(PollChecksTest, AServerThatCannotBeReachedIsAFinding) {
+  ASSERT_TRUE(postgres_->Stop().ok());
+  EXPECT_THAT(Check({}),
+              ElementsAre(Is(Finding::Severity::kError, reason::kSourceUnreachable, "")));
+}
+
+}  // namespace
+}  // namespace tidemark::capture
