@@ -2,6 +2,11 @@
 
 #include <utility>
 
+#include "capture/changelog/checks.h"
+#include "capture/changelog/source.h"
+#include "capture/migration/make_migrating.h"
+#include "capture/poll/checks.h"
+#include "capture/poll/poll_source.h"
 #include "capture/postgres/checks.h"
 #include "capture/postgres/source.h"
 #include "proto/reason.h"
@@ -29,17 +34,11 @@ absl::StatusOr<std::vector<TablePattern>> Patterns(const v1::FeedConfig& config,
   return patterns;
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<TablePattern>> ConfiguredTables(const v1::FeedConfig& config) {
-  if (config.postgres().tables().empty()) {
-    return Patterns(config, std::vector<std::string>{std::string(kDefaultTables)});
-  }
-  return Patterns(config, config.postgres().tables());
+absl::Status NoEngine(const v1::FeedConfig& config) {
+  return Invalid(config, "expects one engine: postgres, poll or changelog");
 }
 
-absl::StatusOr<std::unique_ptr<Source>> MakeSource(const v1::FeedConfig& config) {
-  if (!config.has_postgres()) return Invalid(config, "no engine is set; set postgres");
+absl::StatusOr<std::unique_ptr<Source>> MakePostgres(const v1::FeedConfig& config) {
   absl::StatusOr<std::vector<TablePattern>> tables = ConfiguredTables(config);
   if (!tables.ok()) return tables.status();
   absl::StatusOr<std::vector<TablePattern>> rows_off = Patterns(config, config.rows_off());
@@ -51,15 +50,59 @@ absl::StatusOr<std::unique_ptr<Source>> MakeSource(const v1::FeedConfig& config)
       config, *std::move(tables), *std::move(rows_off), *std::move(before_images));
 }
 
-std::vector<Finding> CheckSource(const v1::FeedConfig& config) {
-  absl::StatusOr<std::vector<TablePattern>> tables =
-      config.has_postgres() ? ConfiguredTables(config)
-                            : Invalid(config, "no engine is set; set postgres");
-  if (!tables.ok()) {
-    return {{Finding::Severity::kError, ReasonOf(tables.status()),
-             std::string(tables.status().message()), ""}};
-  }
+// A feed that is polled until it is moved to its log.
+absl::StatusOr<std::unique_ptr<Source>> MakePolledThenLog(const v1::FeedConfig& config) {
+  absl::StatusOr<std::unique_ptr<Source>> log = MakePostgres(config);
+  if (!log.ok()) return log.status();
+  absl::StatusOr<std::vector<TablePattern>> tables = ConfiguredTables(config);
+  if (!tables.ok()) return tables.status();
+  return MakeMigrating(config, *std::move(log), *std::move(tables));
+}
+
+std::vector<Finding> FindingOf(const absl::Status& error) {
+  return {{Finding::Severity::kError, ReasonOf(error), std::string(error.message()), ""}};
+}
+
+std::vector<Finding> CheckLog(const v1::FeedConfig& config) {
+  absl::StatusOr<std::vector<TablePattern>> tables = ConfiguredTables(config);
+  if (!tables.ok()) return FindingOf(tables.status());
   return postgres::CheckPostgres(config, *tables);
+}
+
+// What each of its two sources lacks.
+std::vector<Finding> CheckPolledThenLog(const v1::FeedConfig& config) {
+  std::vector<Finding> findings = CheckPoll(config);
+  for (Finding& finding : CheckLog(config)) {
+    finding.message = "to be moved to the log: " + finding.message;
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<TablePattern>> ConfiguredTables(const v1::FeedConfig& config) {
+  if (!config.postgres().tables().empty()) return Patterns(config, config.postgres().tables());
+  std::vector<std::string> tables;
+  for (const v1::PolledTable& polled : config.poll().tables()) tables.push_back(polled.table());
+  if (tables.empty()) tables.emplace_back(kDefaultTables);
+  return Patterns(config, tables);
+}
+
+absl::StatusOr<std::unique_ptr<Source>> MakeSource(const v1::FeedConfig& config) {
+  if (config.has_poll() && config.has_postgres()) return MakePolledThenLog(config);
+  if (config.has_poll()) return std::make_unique<PollSource>(config);
+  if (config.has_changelog()) return std::make_unique<changelog::ChangelogSource>(config);
+  if (config.has_postgres()) return MakePostgres(config);
+  return NoEngine(config);
+}
+
+std::vector<Finding> CheckSource(const v1::FeedConfig& config) {
+  if (config.has_poll() && config.has_postgres()) return CheckPolledThenLog(config);
+  if (config.has_poll()) return CheckPoll(config);
+  if (config.has_changelog()) return changelog::CheckChangelog(config);
+  if (config.has_postgres()) return CheckLog(config);
+  return FindingOf(NoEngine(config));
 }
 
 }  // namespace tidemark::capture

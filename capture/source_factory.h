@@ -24,10 +24,12 @@ struct Finding {
   std::string remedy;
 };
 
-// The tables that the configuration of a feed names; CONFIG_INVALID when one cannot be read.
+// The tables that `postgres` of a feed names; where it names none, those that are polled, else all
+// of schema public. CONFIG_INVALID when one cannot be read.
 absl::StatusOr<std::vector<TablePattern>> ConfiguredTables(const v1::FeedConfig& config);
 
-// InvalidArgument (CONFIG_INVALID) when no or several engines are set. Does not connect.
+// The source of the engine that is set; of poll and postgres, one that is polled until it is moved
+// to the log. InvalidArgument (CONFIG_INVALID) when none is set. Does not connect.
 absl::StatusOr<std::unique_ptr<Source>> MakeSource(const v1::FeedConfig& config);
 
 // Connects, looks for every missing privilege and setting, changes nothing. Errors of the check

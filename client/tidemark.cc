@@ -27,6 +27,7 @@ int RunProgram(int argc, char** argv) {
   AddDescribe(app, server, &exit_code);
   AddStop(app, server, &exit_code);
   AddRecover(app, server, &exit_code);
+  AddFeed(app, server, &exit_code);
   AddTable(app, server, &exit_code);
   AddVerify(app, server, &exit_code);
   AddStreams(app, server, &exit_code);

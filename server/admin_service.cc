@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/error_status.h"
+#include "server/migrate_call.h"
 #include "server/recover_call.h"
 #include "server/stop_at_call.h"
 #include "server/table_calls.h"
@@ -44,6 +45,12 @@ grpc::ServerUnaryReactor* AdminService::Recover(grpc::CallbackServerContext* /*c
   return RecoverCall::Start(request, feeds_);
 }
 
+grpc::ServerUnaryReactor* AdminService::MigrateFeed(grpc::CallbackServerContext* /*context*/,
+                                                    const v1::MigrateFeedRequest* request,
+                                                    v1::MigrateFeedResponse* /*response*/) {
+  return MigrateCall::Start(request, feeds_);
+}
+
 grpc::ServerUnaryReactor* AdminService::ListStreams(grpc::CallbackServerContext* context,
                                                     const v1::ListStreamsRequest* request,
                                                     v1::ListStreamsResponse* response) {
@@ -81,7 +88,6 @@ grpc::ServerUnaryReactor* AdminService::StartSnapshot(grpc::CallbackServerContex
   }
 TIDEMARK_UNSUPPORTED(PauseFeed)
 TIDEMARK_UNSUPPORTED(ResumeFeed)
-TIDEMARK_UNSUPPORTED(MigrateFeed)
 TIDEMARK_UNSUPPORTED(DropFeed)
 TIDEMARK_UNSUPPORTED(EndStream)
 TIDEMARK_UNSUPPORTED(Drain)

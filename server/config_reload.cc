@@ -22,6 +22,12 @@ bool IsMessage(const FieldDescriptor& field) {
   return field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
 }
 
+// What tells the entries of a list apart, whatever their order.
+const FieldDescriptor& NameOf(const google::protobuf::Descriptor& entry) {
+  const FieldDescriptor* const name = entry.FindFieldByName("name");
+  return name != nullptr ? *name : *entry.FindFieldByName("table");
+}
+
 // Collects the keys that differ, each once, in the order of their fields.
 class KeyCollector final : public MessageDifferencer::Reporter {
  public:
@@ -34,8 +40,9 @@ class KeyCollector final : public MessageDifferencer::Reporter {
     // It has no place in the file.
     const Message& gone =
         before.GetReflection()->GetRepeatedMessage(before, &last, path.back().index);
-    const FieldDescriptor* name = gone.GetDescriptor()->FindFieldByName("name");
-    Add(fmt::format("{} (without {})", last.name(), gone.GetReflection()->GetString(gone, name)));
+    const Path list(path.begin(), path.end() - 1);
+    Add(fmt::format("{}{}{} (without {})", KeyOf(list), list.empty() ? "" : ".", last.name(),
+                    gone.GetReflection()->GetString(gone, &NameOf(*gone.GetDescriptor()))));
   }
   void ReportModified(const Message&, const Message&, const Path& path) override {
     // What differs within it is reported by itself.
@@ -45,7 +52,7 @@ class KeyCollector final : public MessageDifferencer::Reporter {
   std::vector<std::string> keys;
 
  private:
-  void Add(const Path& path) {
+  static std::string KeyOf(const Path& path) {
     std::string key;
     for (const auto& part : path) {
       key += (key.empty() ? "" : ".") + part.field->name();
@@ -53,24 +60,30 @@ class KeyCollector final : public MessageDifferencer::Reporter {
       if (!IsMessage(*part.field) || IsQuantity(*part.field)) break;
       if (part.field->is_repeated()) key += fmt::format("[{}]", part.new_index);
     }
-    Add(std::move(key));
+    return key;
   }
+  void Add(const Path& path) { Add(KeyOf(path)); }
   void Add(std::string key) {
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(std::move(key));
   }
 };
 
-// Feeds are the same when they have the same name, whatever their order.
 std::vector<std::string> DifferingKeys(const v1::Config& from, const v1::Config& file) {
   KeyCollector collector;
   MessageDifferencer differencer;
-  differencer.TreatAsMap(
-      v1::Config::descriptor()->FindFieldByNumber(v1::Config::kFeedsFieldNumber),
-      v1::FeedConfig::descriptor()->FindFieldByNumber(v1::FeedConfig::kNameFieldNumber));
+  for (const FieldDescriptor* list :
+       {v1::Config::descriptor()->FindFieldByNumber(v1::Config::kFeedsFieldNumber),
+        v1::PollConfig::descriptor()->FindFieldByNumber(v1::PollConfig::kTablesFieldNumber)}) {
+    differencer.TreatAsMap(list, &NameOf(*list->message_type()));
+  }
   differencer.ReportDifferencesTo(&collector);
   differencer.Compare(from, file);
   return std::move(collector.keys);
 }
+
+// Whether its tables are a list of patterns that a running source takes. Those of a poll are not,
+// also where the feed is to be moved to the log.
+bool TakesTables(const v1::FeedConfig& feed) { return feed.has_postgres() && !feed.has_poll(); }
 
 v1::Config TakeOver(const v1::Config& running, const v1::Config& file,
                     const std::set<std::string>& stopped) {
@@ -83,7 +96,7 @@ v1::Config TakeOver(const v1::Config& running, const v1::Config& file,
                      [&](const v1::FeedConfig& other) { return other.name() == feed.name(); });
     if (wanted == file.feeds().end()) continue;
     *feed.mutable_retention() = wanted->retention();
-    if (!feed.has_postgres() || !wanted->has_postgres() || stopped.count(feed.name()) > 0) continue;
+    if (!TakesTables(feed) || !TakesTables(*wanted) || stopped.count(feed.name()) > 0) continue;
     *feed.mutable_postgres()->mutable_tables() = wanted->postgres().tables();
   }
   return taken;

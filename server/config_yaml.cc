@@ -135,6 +135,14 @@ class MessageFiller {
     return duration.status();
   }
 
+  // Where a message cannot tell a 0 from a key that is left out, no 0 may be meant.
+  static absl::StatusOr<uint64_t> ParseNumber(const std::string& text, uint64_t max,
+                                              const FieldDescriptor& field) {
+    const auto value = ParseUnsigned(text, max);
+    if (!value.ok() || *value > 0 || field.has_presence()) return value;
+    return absl::InvalidArgumentError("expects a whole number from 1 on");
+  }
+
   static absl::Status SetScalar(const std::string& text, const FieldDescriptor& field,
                                 Message* message) {
     const auto& reflection = *message->GetReflection();
@@ -147,8 +155,13 @@ class MessageFiller {
         return value.status();
       }
       case FieldDescriptor::CPPTYPE_UINT32: {
-        const auto value = ParseUnsigned(text, std::numeric_limits<uint32_t>::max());
+        const auto value = ParseNumber(text, std::numeric_limits<uint32_t>::max(), field);
         if (value.ok()) reflection.SetUInt32(message, &field, static_cast<uint32_t>(*value));
+        return value.status();
+      }
+      case FieldDescriptor::CPPTYPE_UINT64: {
+        const auto value = ParseNumber(text, std::numeric_limits<uint64_t>::max(), field);
+        if (value.ok()) reflection.SetUInt64(message, &field, *value);
         return value.status();
       }
       case FieldDescriptor::CPPTYPE_STRING:

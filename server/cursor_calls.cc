@@ -51,6 +51,17 @@ void AddNotes(const v1::TableSchema& schema, const std::vector<v1::LostTable>& l
   }
 }
 
+// What the source says of itself stands first: it holds for every change of the table.
+void AddSourceNotes(const capture::SourceDescription& source, const v1::TableSchema& schema,
+                    v1::TableDescription* table) {
+  for (const std::string& note : source.notes) table->add_notes(note);
+  for (const capture::TableNote& note : source.table_notes) {
+    if (note.schema_name == schema.schema_name() && note.table_name == schema.table_name()) {
+      table->add_notes(note.text);
+    }
+  }
+}
+
 }  // namespace
 
 absl::Status ResolveCursor(const FeedDirectory& feeds, const v1::ResolveCursorRequest& request,
@@ -118,6 +129,7 @@ absl::Status DescribeFeed(const FeedDirectory& feeds, const v1::DescribeFeedRequ
   for (v1::TableSchema& schema : store.CurrentSchemas()) {
     v1::TableDescription* table = response->add_tables();
     table->set_rows_kept(store.KeepsRows(schema));
+    AddSourceNotes(source, schema, table);
     AddNotes(schema, lost, table);
     *table->mutable_table_schema() = std::move(schema);
   }

@@ -71,7 +71,6 @@ v1::FeedStatus Feed::Status() const {
   capture_.Fill(&status);
   const store::FeedStore& store = this->store();
   status.set_feed(name());
-  status.set_engine(store.record().engine());
   status.set_generation(store.generation());
   status.set_log_bytes(store.log_bytes());
   status.set_log_transactions(store.log_transactions());
@@ -92,6 +91,9 @@ v1::FeedStatus Feed::Status() const {
     }
   }
   const v1::Checkpoint checkpoint = store.checkpoint();
+  // As the store was opened, or as what the feed was moved to since.
+  const bool moved = store.record().engine() == "poll" && checkpoint.has_postgres();
+  status.set_engine(moved ? "postgres" : store.record().engine());
   if (auto position = Position::FromBytes(checkpoint.position()); position.ok()) {
     set(*position, status.mutable_checkpoint());
   }

@@ -34,7 +34,6 @@ IngestLoop::IngestLoop(Feed& feed, EventLog& log, IngestObserver observer)
     : feed_(feed),
       log_(log),
       observer_(std::move(observer)),
-      publishes_before_sync_(feed.source().Describe().replays_exactly),
       writer_(feed.store(), feed.tail(), WantsBeforeOf(feed.config()),
               [this] { return stopping(); }),
       known_rows_(feed.store()),
@@ -139,7 +138,9 @@ absl::Status IngestLoop::Open() {
   if (auto status = stop_.Begin(); !status.ok()) return status;
   log_.Info("source opening", {{"feed", feed_.name()}});
   feed_.source().Remember(feed_.store().table_states());
-  return feed_.source().Open(feed_.store().checkpoint(), feed_.store().generation());
+  auto opened = feed_.source().Open(feed_.store().checkpoint(), feed_.store().generation());
+  publishes_before_sync_ = feed_.source().Describe().replays_exactly;
+  return opened;
 }
 
 absl::Status IngestLoop::Ingest(capture::CaptureBatch batch) {
@@ -184,6 +185,14 @@ absl::Status IngestLoop::Ingest(capture::CaptureBatch batch) {
 }
 
 absl::Status IngestLoop::BeginGeneration(const v1::GapRecord& gap) {
+  publishes_before_sync_ = feed_.source().Describe().replays_exactly;
+  if (gap.reason().empty()) {
+    log_.Info("the feed goes on in another generation, with nothing missing",
+              {{"feed", feed_.name()},
+               {"generation", std::to_string(feed_.store().generation())},
+               {"detail", gap.detail()}});
+    return stop_.Begin();
+  }
   log_.Warning("the feed goes on behind a gap",
                {{"feed", feed_.name()},
                 {"generation", std::to_string(feed_.store().generation())},

@@ -65,7 +65,8 @@ class IngestLoop {
   Feed& feed_;
   EventLog& log_;
   const IngestObserver observer_;
-  const bool publishes_before_sync_;
+  // As the source says that is open now: a feed may be moved to another kind.
+  bool publishes_before_sync_ = false;
   EventWriter writer_;
   StoreRows known_rows_;
   StopKeeper stop_;

@@ -71,8 +71,7 @@ const std::vector<FeedMetric>& FeedMetrics() {
       {"tidemark_feed_failed", "1: capture was stopped by an error that needs a person.",
        MetricType::Gauge,
        [](const auto& feed) { return feed.source_state() == v1::SOURCE_STATE_FAILED; }},
-      {"tidemark_feed_streaming", "1: the source is connected and its log is being read.",
-       MetricType::Gauge,
+      {"tidemark_feed_streaming", "1: the source is connected and read.", MetricType::Gauge,
        [](const auto& feed) { return feed.source_state() == v1::SOURCE_STATE_STREAMING; }},
       {"tidemark_feed_transactions_captured_total", "Transactions appended since the start.",
        MetricType::Counter, [](const auto& feed) { return feed.transactions_captured(); }},
@@ -117,6 +116,89 @@ const std::vector<FeedMetric>& FeedMetrics() {
   return metrics;
 }
 
+template <class Figure>
+double SumOverPolled(const v1::FeedStatus& feed, const Figure& figure) {
+  double sum = 0;
+  for (const v1::PolledTableStatus& table : feed.poll().tables()) {
+    sum += static_cast<double>(figure(table));
+  }
+  return sum;
+}
+
+// Of feeds that are polled.
+const std::vector<FeedMetric>& PollMetrics() {
+  const auto polled = [](const v1::FeedStatus& feed) { return feed.has_poll(); };
+  static const std::vector<FeedMetric> metrics = {
+      {"tidemark_feed_polls_total", "Polls that ended.", MetricType::Counter,
+       [](const auto& feed) { return feed.poll().polls(); }, polled},
+      {"tidemark_feed_poll_seconds", "How long the last poll took.", MetricType::Gauge,
+       [](const auto& feed) { return Seconds(feed.poll().last_took()); }, polled},
+      {"tidemark_feed_poll_rows", "Rows that the last poll read.", MetricType::Gauge,
+       [](const auto& feed) { return feed.poll().last_rows_read(); }, polled},
+      {"tidemark_feed_poll_overlap_seconds", "What every poll reads again.", MetricType::Gauge,
+       [](const auto& feed) { return Seconds(feed.poll().overlap()); }, polled},
+      {"tidemark_feed_poll_overlap_needed_seconds",
+       "What had to be read again at the last poll to see every open writer.", MetricType::Gauge,
+       [](const auto& feed) { return Seconds(feed.poll().overlap_needed()); },
+       [](const auto& feed) { return feed.poll().has_overlap_needed(); }},
+      {"tidemark_feed_late_rows_total", "Rows that came below a bound that was passed.",
+       MetricType::Counter,
+       [](const auto& feed) {
+         return SumOverPolled(feed, [](const auto& table) { return table.late_rows(); });
+       },
+       polled},
+      {"tidemark_feed_null_cursors", "Rows without a cursor.", MetricType::Gauge,
+       [](const auto& feed) {
+         return SumOverPolled(feed, [](const auto& table) { return table.null_cursors(); });
+       },
+       polled},
+      {"tidemark_feed_poison_rows", "Rows whose cursor is no moment, or one that is yet to come.",
+       MetricType::Gauge,
+       [](const auto& feed) {
+         return SumOverPolled(feed, [](const auto& table) { return table.poison_rows(); });
+       },
+       polled},
+      {"tidemark_feed_key_scan_differences", "What the last key scans found and polls had not.",
+       MetricType::Gauge,
+       [](const auto& feed) {
+         return SumOverPolled(feed, [](const auto& table) {
+           return table.scan().missing() + table.scan().extra() + table.scan().different();
+         });
+       },
+       polled},
+  };
+  return metrics;
+}
+
+// Of feeds that read a changelog, and of those that are moved to the log.
+const std::vector<FeedMetric>& ChangelogMetrics() {
+  const auto has_changelog = [](const v1::FeedStatus& feed) { return feed.has_changelog(); };
+  static const std::vector<FeedMetric> metrics = {
+      {"tidemark_feed_pulls_total", "Pulls of the changelog that ended.", MetricType::Counter,
+       [](const auto& feed) { return feed.changelog().pulls(); }, has_changelog},
+      {"tidemark_feed_changelog_rows_waiting",
+       "Rows of the changelog that wait for an older transaction to end.", MetricType::Gauge,
+       [](const auto& feed) { return feed.changelog().waiting_rows(); },
+       [](const auto& feed) { return feed.changelog().has_watermark_xid(); }},
+      {"tidemark_feed_changelog_rows_trimmed_total", "Rows that were deleted from the changelog.",
+       MetricType::Counter, [](const auto& feed) { return feed.changelog().rows_trimmed(); },
+       has_changelog},
+      {"tidemark_feed_migrating", "1: the feed is on its way from poll to log.", MetricType::Gauge,
+       [](const auto& feed) { return feed.has_migration(); },
+       [](const auto& feed) { return feed.has_poll() || feed.has_migration(); }},
+  };
+  return metrics;
+}
+
+MetricFamily OfFeeds(const FeedMetric& metric, const v1::GetStatusResponse& status) {
+  MetricFamily family = Family(metric.name, metric.help, metric.type);
+  for (const v1::FeedStatus& feed : status.feeds()) {
+    if (!metric.has(feed)) continue;
+    family.metric.push_back(Sample(metric.type, metric.value(feed), {{"feed", feed.feed()}}));
+  }
+  return family;
+}
+
 class StatusCollectable final : public prometheus::Collectable {
  public:
   explicit StatusCollectable(const StatusReport& report) : report_(report) {}
@@ -133,13 +215,8 @@ class StatusCollectable final : public prometheus::Collectable {
 
 std::vector<MetricFamily> MetricsOf(const v1::GetStatusResponse& status) {
   std::vector<MetricFamily> families;
-  for (const FeedMetric& metric : FeedMetrics()) {
-    MetricFamily family = Family(metric.name, metric.help, metric.type);
-    for (const v1::FeedStatus& feed : status.feeds()) {
-      if (!metric.has(feed)) continue;
-      family.metric.push_back(Sample(metric.type, metric.value(feed), {{"feed", feed.feed()}}));
-    }
-    families.push_back(std::move(family));
+  for (const auto* metrics : {&FeedMetrics(), &PollMetrics(), &ChangelogMetrics()}) {
+    for (const FeedMetric& metric : *metrics) families.push_back(OfFeeds(metric, status));
   }
   families.push_back(OfServer("tidemark_store_disk_bytes", "Bytes of the store on disk.",
                               static_cast<double>(status.store().disk_bytes())));

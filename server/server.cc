@@ -32,9 +32,11 @@ Position ProvedBy(const store::FeedStore& store) {
   return stop.finished() && bound.ok() ? *bound : store.head();
 }
 
-// The engine's name in the store and in status: the name of the key that configures it.
+// The engine's name in the store and in status: the name of the key that configures it. A feed that
+// is to be moved from poll to postgres is begun as a polled one.
 std::string EngineOf(const v1::FeedConfig& feed) {
-  return feed.has_postgres() ? "postgres" : "unknown";
+  if (feed.has_poll()) return "poll";
+  return feed.has_changelog() ? "changelog" : "postgres";
 }
 
 std::chrono::system_clock::time_point In(absl::Duration wait) {
@@ -87,7 +89,7 @@ absl::Status Server::OpenFeeds() {
 absl::StatusOr<std::unique_ptr<Feed>> Server::OpenFeed(const v1::FeedConfig& config) {
   auto source = options_.make_source ? options_.make_source(config) : capture::MakeSource(config);
   if (!source.ok()) return source.status();
-  auto store = store_->OpenFeed(config.name(), EngineOf(config));
+  auto store = OpenStoreOf(config);
   if (!store.ok()) return store.status();
   (*store)->SetRowsPolicy(RowsPolicyOf(config));
 
@@ -104,6 +106,41 @@ absl::StatusOr<std::unique_ptr<Feed>> Server::OpenFeed(const v1::FeedConfig& con
       limits::ring_bytes_max);
   parts.tail->Start((*store)->head(), ProvedBy(**store));
   return std::make_unique<Feed>(std::move(parts));
+}
+
+absl::StatusOr<store::FeedStore*> Server::OpenStoreOf(const v1::FeedConfig& config) {
+  const bool both = config.has_poll() && config.has_postgres();
+  auto store = store_->OpenFeed(config.name(), both ? "poll" : EngineOf(config));
+  if (both && absl::IsFailedPrecondition(store.status())) {
+    // It was moved to the log.
+    return store_->OpenFeed(config.name(), "postgres");
+  }
+  if (store.ok() && !both && (*store)->checkpoint().has_migration() &&
+      !(*store)->checkpoint().has_postgres()) {
+    return ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, reason::kConfigInvalid,
+        fmt::format("feed {} is being moved from polling to the log, which needs both blocks, poll "
+                    "and postgres: put back the one that is missing, or roll the move back first "
+                    "(tidemark feed migrate {} --roll-back)",
+                    config.name(), config.name()));
+  }
+  if (absl::IsFailedPrecondition(store.status()) && config.has_postgres() &&
+      store_->OpenFeed(config.name(), "poll").ok()) {
+    return ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, reason::kConfigInvalid,
+        fmt::format("feed {} was polled, and was not moved to the log: put its poll block back "
+                    "beside postgres, and run tidemark feed migrate {}",
+                    config.name(), config.name()));
+  }
+  if (absl::IsFailedPrecondition(store.status()) && config.has_poll() &&
+      store_->OpenFeed(config.name(), "postgres").ok()) {
+    return ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, reason::kConfigInvalid,
+        fmt::format("feed {} is captured from the log: configure it with postgres, or give the "
+                    "polled feed a name of its own",
+                    config.name()));
+  }
+  return store;
 }
 
 absl::Status Server::Serve() {

@@ -75,6 +75,8 @@ class Server {
   absl::Status OpenStore();
   absl::Status OpenFeeds();
   absl::StatusOr<std::unique_ptr<Feed>> OpenFeed(const v1::FeedConfig& config);
+  // Of the kind that it is configured with, or was moved to.
+  absl::StatusOr<store::FeedStore*> OpenStoreOf(const v1::FeedConfig& config);
   absl::Status Serve();
   void StartLoops();
   void LogReload(const ReloadPlan& plan);

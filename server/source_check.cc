@@ -28,6 +28,24 @@ const char* SeverityName(Finding::Severity severity) {
 
 bool IsError(const Finding& finding) { return finding.severity == Finding::Severity::kError; }
 
+// Both kinds of login have these fields.
+template <class Login>
+std::string DatabaseText(const Login& login) {
+  return fmt::format("database {} on {}:{}", login.database(), login.host(), login.port());
+}
+
+// What is asked, and where.
+std::string SourceText(const v1::FeedConfig& feed) {
+  if (feed.has_changelog()) {
+    return fmt::format("changelog {}, {}", feed.changelog().table(),
+                       DatabaseText(feed.changelog().postgres()));
+  }
+  if (!feed.has_poll()) return "postgres, " + DatabaseText(feed.postgres());
+  const std::string polled = "poll, " + DatabaseText(feed.poll().postgres());
+  if (!feed.has_postgres()) return polled;
+  return fmt::format("{}; to be moved to postgres, {}", polled, DatabaseText(feed.postgres()));
+}
+
 // Long remedies keep to their column.
 std::string Indented(const std::string& text) {
   return absl::StrReplaceAll(text, {{"\n", "\n             "}});
@@ -36,9 +54,7 @@ std::string Indented(const std::string& text) {
 }  // namespace
 
 std::string FindingsText(const v1::FeedConfig& feed, const std::vector<Finding>& findings) {
-  const auto& postgres = feed.postgres();
-  std::string text = fmt::format("feed {}: postgres, database {} on {}:{}\n", feed.name(),
-                                 postgres.database(), postgres.host(), postgres.port());
+  std::string text = fmt::format("feed {}: {}\n", feed.name(), SourceText(feed));
   for (const Finding& finding : findings) {
     text += fmt::format("  {:<8} {}{}{}\n", SeverityName(finding.severity), finding.reason,
                         finding.reason.empty() ? "" : ": ", Indented(finding.message));

@@ -1,5 +1,7 @@
 #include "store/generations.h"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,6 +14,22 @@ std::optional<Gap> Parse(v1::GapRecord record) {
   const auto to = Position::FromBytes(record.to());
   if (!from.ok() || !to.ok() || *to <= *from) return std::nullopt;
   return Gap{*from, *to, std::move(record)};
+}
+
+bool IsGap(const Gap& begin) { return !begin.record.reason().empty(); }
+
+// As the key that configures it; empty for a checkpoint that does not say.
+std::string EngineOf(const v1::Checkpoint& checkpoint) {
+  switch (checkpoint.source_case()) {
+    case v1::Checkpoint::kPostgres:
+      return "postgres";
+    case v1::Checkpoint::kPoll:
+      return "poll";
+    case v1::Checkpoint::kChangelog:
+      return "changelog";
+    default:
+      return "";
+  }
 }
 
 }  // namespace
@@ -28,18 +46,18 @@ absl::Status Generations::Open(const v1::FeedRecord& record) {
         stored.ParseFromArray(at->value().data(), static_cast<int>(at->value().size()));
     auto gap = parsed ? Parse(std::move(stored)) : std::nullopt;
     if (!gap) return database_.Damaged("a Gap record of a feed is unreadable");
-    gaps_.push_back(*std::move(gap));
+    begins_.push_back(*std::move(gap));
   }
   if (!at->status().ok()) return database_.Error(at->status(), "read the gaps of a feed");
-  if (!gaps_.empty() && gaps_.back().to.generation() > record.generation()) {
+  if (!begins_.empty() && begins_.back().to.generation() > record.generation()) {
     return database_.Damaged("a feed has a gap behind its present generation");
   }
   current_.store(record.generation(), std::memory_order_release);
   return absl::OkStatus();
 }
 
-absl::Status Generations::Stage(const v1::GapRecord& gap, const Position& head,
-                                rocksdb::WriteBatch* batch) {
+absl::Status Generations::Stage(const v1::GapRecord& gap, const v1::Checkpoint& behind,
+                                const Position& head, rocksdb::WriteBatch* batch) {
   staged_ = Parse(gap);
   if (!staged_ || staged_->from != head || staged_->to.generation() != current() + 1) {
     staged_.reset();
@@ -47,6 +65,7 @@ absl::Status Generations::Stage(const v1::GapRecord& gap, const Position& head,
   }
   v1::FeedRecord next = record_;
   next.set_generation(current() + 1);
+  if (const std::string engine = EngineOf(behind); !engine.empty()) next.set_engine(engine);
   batch->Put(database_.meta(), FeedRecordKey(feed_), next.SerializeAsString());
   batch->Put(database_.meta(), GapKey(feed_, next.generation()), gap.SerializeAsString());
   return absl::OkStatus();
@@ -57,7 +76,7 @@ void Generations::Keep() {
   const uint32_t generation = staged_->to.generation();
   record_.set_generation(generation);
   std::lock_guard lock(mutex_);
-  gaps_.push_back(*std::exchange(staged_, std::nullopt));
+  begins_.push_back(*std::exchange(staged_, std::nullopt));
   current_.store(generation, std::memory_order_release);
 }
 
@@ -65,7 +84,7 @@ void Generations::Drop() { staged_.reset(); }
 
 std::optional<Position> Generations::BeginOf(uint32_t generation) const {
   std::lock_guard lock(mutex_);
-  for (const Gap& gap : gaps_) {
+  for (const Gap& gap : begins_) {
     if (gap.to.generation() == generation) return gap.to;
   }
   return std::nullopt;
@@ -74,7 +93,7 @@ std::optional<Position> Generations::BeginOf(uint32_t generation) const {
 std::optional<Position> Generations::EndOf(uint32_t generation) const {
   if (generation == current()) return std::nullopt;
   std::lock_guard lock(mutex_);
-  for (const Gap& gap : gaps_) {
+  for (const Gap& gap : begins_) {
     if (gap.from.generation() == generation) return gap.from;
   }
   return std::nullopt;
@@ -84,15 +103,17 @@ std::vector<Gap> Generations::Between(const Position& after, const Position& upt
   std::vector<Gap> between;
   if (after.generation() == upto.generation()) return between;
   std::lock_guard lock(mutex_);
-  for (const Gap& gap : gaps_) {
-    if (gap.to > after && gap.to <= upto) between.push_back(gap);
+  for (const Gap& gap : begins_) {
+    if (IsGap(gap) && gap.to > after && gap.to <= upto) between.push_back(gap);
   }
   return between;
 }
 
 std::vector<Gap> Generations::All() const {
+  std::vector<Gap> gaps;
   std::lock_guard lock(mutex_);
-  return gaps_;
+  std::copy_if(begins_.begin(), begins_.end(), std::back_inserter(gaps), IsGap);
+  return gaps;
 }
 
 }  // namespace tidemark::store

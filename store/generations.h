@@ -1,5 +1,7 @@
 // The generations of one feed: which it is in, where each one ended, and the Gap records between
-// them. The writer's thread changes them with an append; looking is safe from any thread.
+// them. A record without a reason only says where a generation begins: nothing is missing there (a
+// feed that was polled and is captured from the log), and it is no gap to anybody. The writer's
+// thread changes them with an append; looking is safe from any thread.
 #pragma once
 
 #include <atomic>
@@ -23,9 +25,11 @@ class Generations {
   // Reads those of the feed, of which `record` says the present one.
   absl::Status Open(const v1::FeedRecord& record);
 
-  // The next generation begins. InvalidArgument unless `gap` leads from `head` to the first
-  // boundary of the generation behind the present one.
-  absl::Status Stage(const v1::GapRecord& gap, const Position& head, rocksdb::WriteBatch* batch);
+  // The next generation begins, at the checkpoint `behind`, whose kind of source the feed has from
+  // then on. InvalidArgument unless `gap` leads from `head` to the first boundary of the generation
+  // behind the present one.
+  absl::Status Stage(const v1::GapRecord& gap, const v1::Checkpoint& behind, const Position& head,
+                     rocksdb::WriteBatch* batch);
   // What was staged since is written, or was not.
   void Keep();
   void Drop();
@@ -46,7 +50,7 @@ class Generations {
   std::optional<Gap> staged_;
   std::atomic<uint32_t> current_ = 0;
   mutable std::mutex mutex_;
-  std::vector<Gap> gaps_;  // protected by mutex_
+  std::vector<Gap> begins_;  // of every generation but the first; protected by mutex_
 };
 
 }  // namespace tidemark::store

@@ -138,6 +138,77 @@ void AppendJsonBefore(const v1::TableSchema& schema, const Values& before, std::
   text->append(",\"__before\":{").append(members, 1).append("}");
 }
 
+void AddPostgres(const v1::PostgresCheckpoint& postgres, Line* line) {
+  line->String("system_identifier", postgres.system_identifier())
+      .Number("timeline", postgres.timeline())
+      .String("database", postgres.database())
+      .String("slot", postgres.slot())
+      .String("publication", postgres.publication())
+      .String("consistent_lsn", LsnText(postgres.consistent_lsn()));
+}
+
+void AddIdentity(const v1::PostgresIdentity& identity, Line* line) {
+  line->String("system_identifier", identity.system_identifier())
+      .Number("timeline", identity.timeline())
+      .String("database", identity.database());
+}
+
+// public.orders by updated_at up to 2026-11-30 22:04:03.123457+00 (17)
+std::string PolledText(const v1::PolledTableState& table) {
+  std::string text = fmt::format("{} by {}", TableNameText(table.schema_name(), table.table_name()),
+                                 table.cursor_column());
+  if (table.bound_cursor().empty()) {
+    text += ", nothing read";
+  } else {
+    text += fmt::format(" up to {} ({})", table.bound_cursor(),
+                        fmt::join(table.bound_key().begin(), table.bound_key().end(), ", "));
+  }
+  if (!table.error_reason().empty()) text += ", not polled: " + table.error_reason();
+  return text;
+}
+
+void AddPoll(const v1::PollCheckpoint& poll, Line* line) {
+  AddIdentity(poll.postgres(), line);
+  std::string tables;
+  for (const v1::PolledTableState& table : poll.tables()) {
+    tables += (tables.empty() ? "" : "; ") + PolledText(table);
+  }
+  line->Number("polls", poll.polls())
+      .String("clock", TimeText(poll.clock_us()))
+      .String("polled", tables);
+}
+
+void AddChangelog(const v1::ChangelogCheckpoint& changelog, Line* line) {
+  AddIdentity(changelog.postgres(), line);
+  line->String("table", TableNameText(changelog.schema_name(), changelog.table_name()))
+      .String("strategy", changelog.strategy())
+      .String("seen", changelog.snapshot());
+  if (!changelog.pulling().empty()) {
+    line->String("pulling", changelog.pulling())
+        .Number("told_seq", changelog.told_seq())
+        .Number("told_xid", changelog.told_xid());
+  }
+  if (changelog.watermark_xid() != 0) line->Number("watermark_xid", changelog.watermark_xid());
+  line->Number("highest_seq", changelog.highest_seq())
+      .Number("transactions", changelog.transactions());
+}
+
+void AddMigration(const v1::MigrationRecord& migration, Line* line) {
+  line->String("migration", v1::MigrationPhase_Name(migration.phase()))
+      .String("migration_slot", migration.slot())
+      .String("migration_publication", migration.publication())
+      .String("migration_consistent_lsn", LsnText(migration.consistent_lsn()));
+  if (!migration.message().empty()) line->String("migration_message", migration.message());
+}
+
+// What the checkpoint of an engine says of where its source is read.
+void AddSource(const v1::Checkpoint& checkpoint, Line* line) {
+  if (checkpoint.has_postgres()) AddPostgres(checkpoint.postgres(), line);
+  if (checkpoint.has_poll()) AddPoll(checkpoint.poll(), line);
+  if (checkpoint.has_changelog()) AddChangelog(checkpoint.changelog(), line);
+  if (checkpoint.has_migration()) AddMigration(checkpoint.migration(), line);
+}
+
 }  // namespace
 
 std::string FeedLine(const FeedFacts& facts, bool json) {
@@ -159,15 +230,7 @@ std::string FeedLine(const FeedFacts& facts, bool json) {
   if (facts.checkpoint) {
     line.At("checkpoint", facts.checkpoint_position)
         .String("snapshot_phase", v1::SnapshotPhase_Name(facts.checkpoint->snapshot_phase()));
-    if (facts.checkpoint->has_postgres()) {
-      const v1::PostgresCheckpoint& postgres = facts.checkpoint->postgres();
-      line.String("system_identifier", postgres.system_identifier())
-          .Number("timeline", postgres.timeline())
-          .String("database", postgres.database())
-          .String("slot", postgres.slot())
-          .String("publication", postgres.publication())
-          .String("consistent_lsn", LsnText(postgres.consistent_lsn()));
-    }
+    AddSource(*facts.checkpoint, &line);
   }
   line.Number("schemas", facts.schemas.size()).Number("spooled", facts.spooled.size());
   for (const std::string& defect : facts.defects) line.String("defect", defect);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "proto/reason.h"
 #include "rocksdb/env.h"
 #include "store/database.h"
 #include "store/rows_writer.h"
@@ -87,9 +88,11 @@ absl::StatusOr<FeedStore*> RocksStore::OpenFeed(std::string_view name, std::stri
     open = *std::move(opened);
   }
   if (open->record().engine() != engine) {
-    return absl::FailedPreconditionError(
-        fmt::format("feed {} was made for engine {}, not {}; give the new source a name of its own",
-                    name, open->record().engine(), engine));
+    return ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, reason::kConfigInvalid,
+        fmt::format("feed {} in {} was made for engine {}, and is configured for {}: positions of "
+                    "the two mean different things; give the new source a feed of its own name",
+                    name, options_.path, open->record().engine(), engine));
   }
   return open.get();
 }

@@ -42,7 +42,7 @@ class Store {
   virtual ~Store() = default;
 
   // The feed of that name, made when absent (a new random identity, generation 1). Owned by the
-  // store.
+  // store. CONFIG_INVALID where it was made for another engine.
   virtual absl::StatusOr<FeedStore*> OpenFeed(std::string_view name, std::string_view engine) = 0;
   // Names of all feeds that the store holds, open or not.
   virtual absl::StatusOr<std::vector<std::string>> FeedNames() = 0;

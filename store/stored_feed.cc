@@ -166,7 +166,7 @@ absl::Status StoredFeed::AddGap(const AppendBatch& batch, rocksdb::WriteBatch* w
       batch.checkpoint->position() != batch.gap->to()) {
     return absl::InvalidArgumentError("a gap comes alone, with the checkpoint behind it");
   }
-  return generations_.Stage(*batch.gap, head(), write);
+  return generations_.Stage(*batch.gap, *batch.checkpoint, head(), write);
 }
 
 absl::Status StoredFeed::AddSnapshotWhole(const Position& position, rocksdb::WriteBatch* write,

@@ -14,6 +14,7 @@ void AddStatus(CLI::App& app, const client::ChannelOptions& server, int* exit_co
 void AddDescribe(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddStop(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddRecover(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
+void AddFeed(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddTable(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddVerify(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddStreams(CLI::App& app, const client::ChannelOptions& server, int* exit_code);

@@ -36,6 +36,7 @@ const Advice* AdviceFor(const std::string& reason) {
       {server::kBoundUnreachable,
        {kFailed, "read on from the cursor, up to another bound: tidemark status says what broke"}},
       {server::kRecoveryRefused, {kFailed, "look at the feed with: tidemark status"}},
+      {server::kMigrationRefused, {kFailed, "look at the feed with: tidemark status"}},
       {server::kSnapshotUnavailable, {kFailed, "start with --from earliest or --from latest"}},
       {server::kCursorMalformed, {kCursor, "pass a cursor exactly as a server gave it"}},
       {server::kCursorVersion, {kCursor, "use a server that is not older than the cursor's"}},

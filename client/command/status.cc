@@ -4,6 +4,7 @@
 
 #include "client/command/commands.h"
 #include "client/command/server_options.h"
+#include "client/command/source_status.h"
 #include "client/command/text_table.h"
 #include "tidemark/v1/admin.grpc.pb.h"
 
@@ -71,6 +72,7 @@ void PrintDetails(const v1::FeedStatus& feed) {
     fmt::print("  table {}: {}: {}\n", problem.table(), problem.reason(), problem.message());
   }
   if (feed.has_snapshot() && !feed.snapshot().has_finished()) PrintSnapshot(feed.snapshot());
+  fmt::print("{}", SourceStatusText(feed));
   PrintTables(feed);
   if (!feed.slot().name().empty()) PrintSlot(feed.slot());
   if (feed.has_last_gap()) {

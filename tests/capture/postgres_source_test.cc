@@ -32,6 +32,24 @@ TEST_F(PostgresSourceTest, SnapshotThenStream) {  // proves R01, R02, R04, R38, 
   EXPECT_EQ(driver.schemas.size(), 1u) << "snapshot and stream name one schema";
 }
 
+// What a poll may miss: a stamp or a number from before the one that was committed first.
+TEST_F(PostgresSourceTest, StampsAndNumbersThatCommitOutOfTheirOrder) {  // proves A21
+  Exec("CREATE TABLE t (id int PRIMARY KEY, at int); CREATE SEQUENCE n CACHE 100");
+  SourceDriver driver(FeedOf(*postgres_));
+  ASSERT_TRUE(driver.ReadUntilWhole());
+  auto early = postgres_->Connect().value();
+  auto late = postgres_->Connect().value();
+  ASSERT_TRUE(early->Exec("BEGIN; INSERT INTO t VALUES (1, nextval('n'))").ok());
+  ASSERT_TRUE(late->Exec("INSERT INTO t VALUES (2, nextval('n'))").ok());
+  ASSERT_TRUE(driver.ReadUntilTransactions(1));
+  ASSERT_TRUE(early->Exec("COMMIT").ok());
+  ASSERT_TRUE(late->Exec("INSERT INTO t VALUES (3, 500)").ok());
+  ASSERT_TRUE(early->Exec("INSERT INTO t VALUES (4, 400)").ok());
+  ASSERT_TRUE(driver.ReadUntilTransactions(4));
+  EXPECT_THAT(driver.Changes(), ElementsAre("insert t id=2 at=101", "insert t id=1 at=1",
+                                            "insert t id=3 at=500", "insert t id=4 at=400"));
+}
+
 TEST_F(PostgresSourceTest, RecordSaysWhoCommittedWhenAndWhere) {  // proves E1, E6
   Exec("CREATE TABLE t (id int PRIMARY KEY)");
   SourceDriver driver(FeedOf(*postgres_));

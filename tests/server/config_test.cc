@@ -326,7 +326,7 @@ TEST(Config, WhatIsMissingIsNamed) {
             "t.yaml:1:19: feeds[0].postgres.host: missing\n"
             "t.yaml:1:19: feeds[0].postgres.database: missing\n"
             "t.yaml:1:19: feeds[0].postgres.user: missing\n"
-            "t.yaml:1:34: feeds[1]: expects one engine: postgres");
+            "t.yaml:1:34: feeds[1]: expects one engine: postgres, poll or changelog");
 }
 
 TEST(Config, ClearTextStaysOnThisMachineUnlessSaidOtherwise) {

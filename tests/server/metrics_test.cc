@@ -49,5 +49,45 @@ TEST(Metrics, WhatASourceDoesNotHaveIsNotZero) {
   EXPECT_THAT(text, Not(HasSubstr("tidemark_feed_slot_headroom_bytes{")));
 }
 
+// proves A03, A26
+TEST(Metrics, APolledFeedSaysWhatPollingCannotSee) {
+  v1::GetStatusResponse status = Sample();
+  v1::FeedStatus* feed = status.add_feeds();
+  feed->set_feed("polled");
+  feed->mutable_poll()->set_polls(3);
+  feed->mutable_poll()->mutable_overlap()->set_seconds(60);
+  for (const uint64_t late : {1u, 2u}) {
+    v1::PolledTableStatus* table = feed->mutable_poll()->add_tables();
+    table->set_late_rows(late);
+    table->set_null_cursors(4);
+    table->mutable_scan()->set_missing(5);
+    table->mutable_scan()->set_different(1);
+  }
+  EXPECT_THAT(MetricsText(status), HasSubstr("tidemark_feed_polls_total{feed=\"polled\"} 3\n"));
+  EXPECT_THAT(MetricsText(status), HasSubstr("tidemark_feed_late_rows_total{feed=\"polled\"} 3\n"));
+  EXPECT_THAT(MetricsText(status), HasSubstr("tidemark_feed_null_cursors{feed=\"polled\"} 8\n"));
+  EXPECT_THAT(MetricsText(status),
+              HasSubstr("tidemark_feed_key_scan_differences{feed=\"polled\"} 12\n"));
+  EXPECT_THAT(MetricsText(status), Not(HasSubstr("overlap_needed_seconds{")))
+      << "the source does not say it";
+  feed->mutable_poll()->mutable_overlap_needed()->set_seconds(90);
+  EXPECT_THAT(MetricsText(status),
+              HasSubstr("tidemark_feed_poll_overlap_needed_seconds{feed=\"polled\"} 90\n"));
+  EXPECT_THAT(MetricsText(status), Not(HasSubstr("tidemark_feed_polls_total{feed=\"shop\"}")));
+  EXPECT_THAT(MetricsText(status), HasSubstr("tidemark_feed_migrating{feed=\"polled\"} 0\n"));
+}
+
+TEST(Metrics, AChangelogSaysWhatWaits) {
+  v1::GetStatusResponse status = Sample();
+  v1::ChangelogStatus* changelog = status.mutable_feeds(0)->mutable_changelog();
+  changelog->set_pulls(7);
+  EXPECT_THAT(MetricsText(status), HasSubstr("tidemark_feed_pulls_total{feed=\"shop\"} 7\n"));
+  EXPECT_THAT(MetricsText(status), Not(HasSubstr("changelog_rows_waiting{")));
+  changelog->set_watermark_xid(774);
+  changelog->set_waiting_rows(2);
+  EXPECT_THAT(MetricsText(status),
+              HasSubstr("tidemark_feed_changelog_rows_waiting{feed=\"shop\"} 2\n"));
+}
+
 }  // namespace
 }  // namespace tidemark

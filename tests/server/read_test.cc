@@ -1,6 +1,7 @@
 // The unary calls that read the log: Read, ResolveCursor, InspectCursor, DescribeFeed.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -256,6 +257,26 @@ TEST_F(ReadTest, DescribesTheFeed) {
     EXPECT_EQ(table.rows_kept(), !rowless);
     EXPECT_EQ(table.notes_size(), rowless ? 1 : 0);
   }
+}
+
+// proves A02, A22, A44
+TEST_F(ReadTest, DescribesWhatTheSourceDoesNotPromise) {
+  MakeSnapshot({}, {SampleTable("rowless")});
+  source().SetNotes({"updates collapse"}, {{"public", "rowless", "deletes are not seen"},
+                                           {"other", "orders", "of a table that is not there"}});
+  grpc::ClientContext context;
+  v1::DescribeFeedRequest request;
+  request.set_feed("shop");
+  v1::DescribeFeedResponse response;
+  ASSERT_TRUE(stub().DescribeFeed(&context, request, &response).ok());
+  std::map<std::string, std::vector<std::string>> notes;
+  for (const auto& table : response.tables()) {
+    notes[table.table_schema().table_name()] = {table.notes().begin(), table.notes().end()};
+  }
+  EXPECT_EQ(notes["orders"], std::vector<std::string>{"updates collapse"});
+  ASSERT_EQ(notes["rowless"].size(), 3u);
+  EXPECT_EQ(notes["rowless"][0], "updates collapse");
+  EXPECT_EQ(notes["rowless"][1], "deletes are not seen");
 }
 
 TEST_F(ReadTest, NamesWhatItCannotDoYet) {

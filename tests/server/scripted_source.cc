@@ -172,7 +172,19 @@ void ScriptedSource::FillStatus(v1::FeedStatus* status) const {
 }
 
 capture::SourceDescription ScriptedSource::Describe() const {
-  return {"scripted", v1::COMPLETENESS_CLASS_LOG_EXACT, replays_exactly_};
+  std::lock_guard lock(mutex_);
+  return {.engine = "scripted",
+          .completeness = v1::COMPLETENESS_CLASS_LOG_EXACT,
+          .replays_exactly = replays_exactly_,
+          .notes = notes_,
+          .table_notes = table_notes_};
+}
+
+void ScriptedSource::SetNotes(std::vector<std::string> notes,
+                              std::vector<capture::TableNote> table_notes) {
+  std::lock_guard lock(mutex_);
+  notes_ = std::move(notes);
+  table_notes_ = std::move(table_notes);
 }
 
 std::string ScriptedSource::NativeText(const Position& position) const {

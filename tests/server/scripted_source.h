@@ -33,6 +33,8 @@ class ScriptedSource final : public capture::Source {
   // The last that Prove and StopAt were called with.
   std::optional<Position> wanted_proof() const;
   capture::StopPoint stop() const;
+  // What Describe says beside the engine.
+  void SetNotes(std::vector<std::string> notes, std::vector<capture::TableNote> table_notes);
   // What Verify answers, and the last order that it took.
   void SetVerify(absl::Status status);
   capture::VerifyOrder verify() const;
@@ -77,6 +79,8 @@ class ScriptedSource final : public capture::Source {
   absl::Status verify_status_;
   capture::VerifyOrder verify_;
   std::vector<std::string> tables_;
+  std::vector<std::string> notes_;
+  std::vector<capture::TableNote> table_notes_;
   v1::SourceState state_ = v1::SOURCE_STATE_CONNECTING;
 };
 

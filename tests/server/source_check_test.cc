@@ -26,5 +26,27 @@ TEST(SourceCheck, FindingsComeWithWhatMendsThem) {
             "             GRANT SELECT ON b;\n");
 }
 
+TEST(SourceCheck, TheHeadingSaysWhatIsAskedAndWhere) {
+  v1::FeedConfig feed;
+  feed.set_name("shop");
+  const auto log_in = [](auto* login, const char* host) {
+    login->set_host(host);
+    login->set_port(5432);
+    login->set_database("shop");
+    login->set_password("hunter2");
+  };
+  v1::FeedConfig changelog = feed;
+  changelog.mutable_changelog()->set_table("tidemark.changelog");
+  log_in(changelog.mutable_changelog()->mutable_postgres(), "db");
+  EXPECT_EQ(FindingsText(changelog, {}),
+            "feed shop: changelog tidemark.changelog, database shop on db:5432\n");
+  log_in(feed.mutable_poll()->mutable_postgres(), "replica");
+  EXPECT_EQ(FindingsText(feed, {}), "feed shop: poll, database shop on replica:5432\n");
+  log_in(feed.mutable_postgres(), "primary");
+  EXPECT_EQ(FindingsText(feed, {}),
+            "feed shop: poll, database shop on replica:5432; to be moved to postgres, database "
+            "shop on primary:5432\n");
+}
+
 }  // namespace
 }  // namespace tidemark

@@ -91,6 +91,33 @@ TEST_F(GenerationsTest, GapsAddUp) {
   EXPECT_EQ(feed_->folded(), In(3, 70));
 }
 
+// proves A30: where nothing is missing, a generation begins without a gap, and the feed has another
+// kind of source from there on.
+TEST_F(GenerationsTest, OneBeginsWithoutAGapWhereNothingIsMissing) {
+  OpenWithLog();
+  Append({Inserts(110, {1})});
+  AppendBatch moved = GapBatch(At(110), In(2, 5000));
+  moved.gap->clear_reason();
+  moved.checkpoint->mutable_changelog();
+  ASSERT_TRUE(feed_->Append(moved).ok());
+  ASSERT_TRUE(AppendAt(In(2, 6000), {2}).ok());
+  for (int life = 0; life < 2; ++life) {
+    EXPECT_EQ(feed_->generation(), 2u);
+    EXPECT_EQ(feed_->EndOfGeneration(1), At(110));
+    EXPECT_EQ(feed_->BeginOfGeneration(2), In(2, 5000));
+    EXPECT_THAT(Gaps(At(100), In(2, 6000)), IsEmpty());
+    EXPECT_THAT(feed_->Gaps(), IsEmpty());
+    Close();
+    auto opened = Store::Open(options_);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    store_ = *std::move(opened);
+    EXPECT_FALSE(store_->OpenFeed(kFeedName, "postgres").ok());
+    auto feed = store_->OpenFeed(kFeedName, "changelog");
+    ASSERT_TRUE(feed.ok()) << feed.status();
+    feed_ = *feed;
+  }
+}
+
 TEST_F(GenerationsTest, WhatDoesNotFitIsRefusedAndChangesNothing) {
   OpenWithLog();
   Append({Inserts(110, {1})});

@@ -19,6 +19,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
@@ -134,6 +135,60 @@ TEST_F(LogDumpTest, PrintsFeedsAndSchemas) {
   EXPECT_THAT(Dump(DumpSchemas, {.json = true}),
               ElementsAre(HasSubstr("\"columns\":\"id bigint, name text\",\"key\":\"id\""),
                           HasSubstr("\"__record\":\"schema_since\"")));
+}
+
+// A feed that nothing is known of but its checkpoint.
+std::string LineOf(const v1::Checkpoint& checkpoint) {
+  FeedFacts facts;
+  facts.name = "shop";
+  facts.checkpoint = checkpoint;
+  return FeedLine(facts, /*json=*/false);
+}
+
+TEST(LineTextTest, SaysHowFarATableWasPolled) {
+  v1::Checkpoint checkpoint;
+  v1::PollCheckpoint* poll = checkpoint.mutable_poll();
+  poll->mutable_postgres()->set_database("shop");
+  poll->set_polls(12);
+  v1::PolledTableState* orders = poll->add_tables();
+  orders->set_schema_name("public");
+  orders->set_table_name("Order");
+  orders->set_cursor_column("updated_at");
+  orders->set_bound_cursor("2026-11-30 22:04:03.123457+00");
+  orders->add_bound_key("7");
+  orders->add_bound_key("b");
+  v1::PolledTableState* events = poll->add_tables();
+  events->set_schema_name("public");
+  events->set_table_name("event");
+  events->set_cursor_column("id");
+  events->set_error_reason("CURSOR_NULL");
+  EXPECT_THAT(LineOf(checkpoint),
+              AllOf(HasSubstr("  database shop  polls 12  "),
+                    HasSubstr("  polled public.\"Order\" by updated_at up to 2026-11-30 "
+                              "22:04:03.123457+00 (7, b); public.event by id, nothing read, not "
+                              "polled: CURSOR_NULL")));
+  checkpoint.mutable_migration()->set_phase(v1::MIGRATION_PHASE_PREPARED);
+  checkpoint.mutable_migration()->set_slot("tidemark_shop");
+  checkpoint.mutable_migration()->set_consistent_lsn(0x16B3748);
+  EXPECT_THAT(LineOf(checkpoint),
+              HasSubstr("  migration MIGRATION_PHASE_PREPARED  migration_slot tidemark_shop  "
+                        "migration_publication   migration_consistent_lsn 0/16B3748"));
+}
+
+TEST(LineTextTest, SaysHowFarAChangelogWasRead) {
+  v1::Checkpoint checkpoint;
+  v1::ChangelogCheckpoint* changelog = checkpoint.mutable_changelog();
+  changelog->set_schema_name("tidemark");
+  changelog->set_table_name("changelog");
+  changelog->set_strategy("snapshot");
+  changelog->set_snapshot("774:776:774");
+  changelog->set_highest_seq(18'446'744'073'709'551'615u);
+  EXPECT_THAT(LineOf(checkpoint),
+              AllOf(HasSubstr("  table tidemark.changelog  strategy snapshot  seen 774:776:774"),
+                    HasSubstr("  highest_seq 18446744073709551615"), Not(HasSubstr("pulling"))));
+  changelog->set_pulling("774:780:774");
+  changelog->set_told_xid(775);
+  EXPECT_THAT(LineOf(checkpoint), HasSubstr("  pulling 774:780:774  told_seq 0  told_xid 775"));
 }
 
 TEST_F(LogDumpTest, SaysThatThereIsNoSuchFeed) {

@@ -63,6 +63,14 @@ TEST_F(StoreOpenTest, ReadsAStoreThatIsInUseWithoutTouchingIt) {
   EXPECT_TRUE(absl::IsNotFound((*second)->OpenFeed("never made", "postgres").status()));
 }
 
+TEST_F(StoreOpenTest, AFeedStaysOneOfItsEngine) {
+  OpenWithLog();
+  const absl::Status status = store_->OpenFeed(kFeedName, "poll").status();
+  EXPECT_EQ(ReasonOf(status), reason::kConfigInvalid) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("was made for engine postgres, and is configured for poll"));
+}
+
 TEST_F(StoreOpenTest, ANewerFormatIsLeftAlone) {
   OpenWithLog();
   Close();

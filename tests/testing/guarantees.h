@@ -47,7 +47,8 @@ absl::Status CheckOnce(const RecordedStream& stream);
 // under the new schema.
 absl::Status CheckSchemas(const RecordedStream& stream);
 
-// Loud: where a stream goes from one generation to the next, a Gap record stands between.
+// Loud: where a stream goes from one generation to the next, a Gap record stands between; but once
+// where the feed is moved to the log.
 absl::Status CheckGaps(const RecordedStream& stream);
 
 // Opens a stream behind a cursor and returns the position of the first transaction that it delivers

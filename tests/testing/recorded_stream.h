@@ -85,6 +85,10 @@ class RecordedStream {
   const std::string& resume_cursor() const { return resume_cursor_; }
   uint64_t finished_transactions() const { return finished_transactions_; }
 
+  // The feed is moved from polling to the log meanwhile: once, a generation begins without a Gap.
+  void MovesToTheLog() { moves_to_the_log_ = true; }
+  bool moves_to_the_log() const { return moves_to_the_log_; }
+
   // For tests that feed a violation to a checker on purpose.
   void DoNotCheck() { checked_ = false; }
   bool checked() const { return checked_; }
@@ -98,6 +102,7 @@ class RecordedStream {
   bool in_bootstrap_ = false;
   uint64_t finished_transactions_ = 0;
   bool checked_ = true;
+  bool moves_to_the_log_ = false;
 };
 
 // The transactions of one segment in order; the last one may be unfinished. An error says how the
