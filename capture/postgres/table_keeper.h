@@ -172,10 +172,13 @@ class TableKeeper {
 
   // The reading of a table without a key.
   struct Whole {
+    Whole(Name of, uint64_t made_handle, std::unique_ptr<WholeReading> whole_reading)
+        : name(std::move(of)), handle(made_handle), reading(std::move(whole_reading)) {}
+
     Name name;
-    std::unique_ptr<WholeReading> reading;
     // Of the transaction that is made.
-    uint64_t handle = 0;
+    uint64_t handle;
+    std::unique_ptr<WholeReading> reading;
     bool in_parts = false;
     // Since the snapshot was taken.
     std::optional<TableChunk> begun;

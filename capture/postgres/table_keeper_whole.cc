@@ -31,10 +31,8 @@ void TableKeeper::StartWhole(absl::Time now) {
                   .table = name.second,
                   .handle = lent_.streaming->NewHandle()});
     order.streamed = unseen_.streamed_before();
-    whole_.emplace();
-    whole_->name = name;
-    whole_->handle = lent_.streaming->NewHandle();
-    whole_->reading = std::make_unique<WholeReading>(target_, std::move(order), wake_);
+    whole_.emplace(name, lent_.streaming->NewHandle(),
+                   std::make_unique<WholeReading>(target_, std::move(order), wake_));
     return;
   }
 }
