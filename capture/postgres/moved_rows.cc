@@ -11,7 +11,7 @@ void MovedRows::Add(const Table& table, Key key) {
   Moved& moved = tables_.at(table);
   if (moved.too_many) return;
   if (moved.keys.empty()) news_.insert(table);
-  moved.keys.insert(std::move(key));
+  moved.keys[std::move(key)] = true;
   if (moved.keys.size() > kMovedRowsMax) AddAny(table);
 }
 
@@ -30,13 +30,14 @@ bool MovedRows::HasTooMany(const Table& table) const {
   return moved != tables_.end() && moved->second.too_many;
 }
 
-std::vector<MovedRows::Key> MovedRows::Next(const Table& table, size_t keys_max) const {
+std::vector<MovedRows::Key> MovedRows::Next(const Table& table, size_t keys_max) {
   std::vector<Key> next;
   const auto moved = tables_.find(table);
   if (moved == tables_.end()) return next;
-  for (const Key& key : moved->second.keys) {
+  for (auto& [key, is_new] : moved->second.keys) {
     if (next.size() == keys_max) break;
     next.push_back(key);
+    is_new = false;
   }
   return next;
 }
@@ -44,7 +45,10 @@ std::vector<MovedRows::Key> MovedRows::Next(const Table& table, size_t keys_max)
 void MovedRows::Remove(const Table& table, std::span<const Key> keys) {
   const auto moved = tables_.find(table);
   if (moved == tables_.end()) return;
-  for (const Key& key : keys) moved->second.keys.erase(key);
+  for (const Key& key : keys) {
+    const auto found = moved->second.keys.find(key);
+    if (found != moved->second.keys.end() && !found->second) moved->second.keys.erase(found);
+  }
 }
 
 }  // namespace tidemark::capture::postgres

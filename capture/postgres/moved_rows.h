@@ -39,14 +39,15 @@ class MovedRows {
   bool Has(const Table& table) const;
   // Too many of them, or of some the key is not known.
   bool HasTooMany(const Table& table) const;
-  // Some of them, at most `keys_max`.
-  std::vector<Key> Next(const Table& table, size_t keys_max) const;
-  // They were read.
+  // Some of them, at most `keys_max`, which are about to be read.
+  std::vector<Key> Next(const Table& table, size_t keys_max);
+  // They were read as of Next. One that was added since is kept.
   void Remove(const Table& table, std::span<const Key> keys);
 
  private:
   struct Moved {
-    std::set<Key> keys;
+    // Whether it was added since Next gave it out.
+    std::map<Key, bool> keys;
     bool too_many = false;
   };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/time/clock.h"
+#include "capture/postgres/reading_progress.h"
 #include "capture/postgres/table_keeper.h"
 #include "proto/reason.h"
 
@@ -276,27 +277,17 @@ absl::Status TableKeeper::AddReadRows(v1::TableState* state) {
     left_out.push_back(KeyTextsOf(shape, row.line));
   });
   if (!compared.ok()) return compared;
-  if (!asked_moved_.empty()) {
+  if (asked_moved_.empty()) {
+    // A row may have moved out of the last chunk before its snapshot, to where nobody reads again.
+    AdvanceReading(*read_, !left_out.empty() || moved_.Has(chunk_of_), reading);
+  } else {
     NoteMovedRead();
-    for (MovedRows::Key& key : left_out) moved_.Add(chunk_of_, std::move(key));
-    return absl::OkStatus();
   }
-  reading->set_rows_read(reading->rows_read() + read_->lines.size());
-  if (!read_->lines.empty()) {
-    reading->clear_after_key();
-    for (std::string& text : KeyTextsOf(shape, read_->lines.back())) {
-      reading->add_after_key(std::move(text));
-    }
-  }
-  if (!left_out.empty()) {
-    WatchMoves();
-    for (MovedRows::Key& key : left_out) moved_.Add(chunk_of_, std::move(key));
-    return absl::OkStatus();
-  }
-  if (!read_->at_end) return absl::OkStatus();
-  // A table of which nothing was known has nothing that could be gone.
-  reading->set_removing(!reading->fresh());
-  reading->set_done(reading->fresh());
+  if (left_out.empty()) return absl::OkStatus();
+  WatchMoves();
+  // If not, so many moved that the table is read from its beginning.
+  if (!moved_.Watches(chunk_of_)) return absl::OkStatus();
+  for (MovedRows::Key& key : left_out) moved_.Add(chunk_of_, std::move(key));
   return absl::OkStatus();
 }
 

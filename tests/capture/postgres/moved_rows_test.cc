@@ -32,6 +32,23 @@ TEST(MovedRowsTest, AreKeptUntilTheyAreRead) {  // proves H4
   EXPECT_FALSE(moved.Has(kT)) << "all of it was read meanwhile, or is to be read";
 }
 
+// proves H4: what was read may be of the time before the second one came.
+TEST(MovedRowsTest, ARowThatMovesThereMeanwhileIsReadOnceMore) {
+  MovedRows moved;
+  moved.Watch({kT});
+  moved.Add(kT, {"1"});
+  moved.Add(kT, {"2"});
+  const auto asked = moved.Next(kT, 9);
+  moved.Add(kT, {"1"});
+  moved.Remove(kT, asked);
+  EXPECT_TRUE(moved.Has(kT));
+  EXPECT_THAT(moved.TakeNews(), ElementsAre(kT));
+  const auto again = moved.Next(kT, 9);
+  EXPECT_THAT(again, ElementsAre(ElementsAre("1")));
+  moved.Remove(kT, again);
+  EXPECT_FALSE(moved.Has(kT));
+}
+
 TEST(MovedRowsTest, TellATableThatGotItsFirst) {
   MovedRows moved;
   moved.Watch({kT, kU});
