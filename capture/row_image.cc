@@ -45,6 +45,27 @@ absl::StatusOr<std::vector<std::string_view>> ValuesOf(std::string_view image) {
   return values;
 }
 
+absl::StatusOr<std::string> WithValuesOf(std::string_view image, std::string_view from,
+                                         std::span<const uint32_t> columns) {
+  auto values = ValuesOf(image);
+  if (!values.ok()) return values.status();
+  const auto others = ValuesOf(from);
+  if (!others.ok()) return others.status();
+  for (const uint32_t column : columns) {
+    if (column >= values->size() || column >= others->size()) {
+      return absl::DataLossError("an image of a row has fewer columns than its schema");
+    }
+    (*values)[column] = (*others)[column];
+  }
+  std::string together;
+  for (const std::string_view value : *values) {
+    together.push_back(static_cast<char>(ValueTag::kAfter));
+    AppendVarint(value.size(), &together);
+    together.append(value);
+  }
+  return together;
+}
+
 absl::StatusOr<std::vector<ColumnDifference>> ColumnsThatDiffer(const RowImage& known,
                                                                 const RowImage& read) {
   std::vector<ColumnDifference> differing;

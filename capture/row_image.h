@@ -2,6 +2,8 @@
 // Pure; safe from any thread.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,10 @@ namespace tidemark::capture {
 // The serialized Values of an image as ChangeImages takes it, in order; views into it. DataLoss
 // when the bytes are no image.
 absl::StatusOr<std::vector<std::string_view>> ValuesOf(std::string_view image);
+
+// `image` with the values of `columns` (rising) as `from`, of the same schema, has them.
+absl::StatusOr<std::string> WithValuesOf(std::string_view image, std::string_view from,
+                                         std::span<const uint32_t> columns);
 
 // A row of a table, and the schema that it stands under. Lent.
 struct RowImage {

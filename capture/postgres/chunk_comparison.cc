@@ -50,9 +50,16 @@ absl::Status ChunkComparison::Rows(const TableChunk& chunk,
 }
 
 absl::Status ChunkComparison::CompareRow(const Relation& relation, ComparedRow* row) {
-  if (window_.Touched(row->key)) return absl::OkStatus();
+  const ChunkWindow::Touched* touched = window_.Find(row->key);
+  if (touched != nullptr && touched->left_out.empty()) return absl::OkStatus();
   const auto known = known_.Find(relation.schema, row->key);
   if (!known.ok()) return known.status();
+  if (touched != nullptr) {
+    row->verdict = RowVerdict::kLeftOut;
+    if (!known->has_value()) return absl::OkStatus();
+    const absl::StatusOr<bool> whole = PutTogether(*touched, **known, relation, row);
+    if (!whole.ok() || !*whole) return whole.status();
+  }
   if (!known->has_value()) {
     row->verdict = RowVerdict::kMissing;
     return absl::OkStatus();
@@ -64,6 +71,20 @@ absl::Status ChunkComparison::CompareRow(const Relation& relation, ComparedRow* 
   row->verdict = columns->empty() ? RowVerdict::kSame : RowVerdict::kDifferent;
   row->columns = *std::move(columns);
   return absl::OkStatus();
+}
+
+// Since the window was opened, the columns that no change told are as the chunk has them, and the
+// others are as the newest change told them.
+absl::StatusOr<bool> ChunkComparison::PutTogether(const ChunkWindow::Touched& touched,
+                                                  const KnownRow& known, const Relation& relation,
+                                                  ComparedRow* row) {
+  const uint64_t schema_id = relation.shape.schema_id;
+  if (touched.schema_id != schema_id || known.schema_id != schema_id) return false;
+  auto image = WithValuesOf(known.after, row->after, touched.left_out);
+  if (!image.ok()) return image.status();
+  put_together_ = *std::move(image);
+  row->after = put_together_;
+  return true;
 }
 
 absl::Status ChunkComparison::Keys(const TableChunk& chunk, std::span<const KnownKey> asked,
@@ -80,7 +101,7 @@ absl::Status ChunkComparison::Keys(const TableChunk& chunk, std::span<const Know
     RowVerdict verdict = RowVerdict::kSame;
     if (there.contains(one.key)) {
       // Whatever became of it since.
-    } else if (window_.Touched(one.key)) {
+    } else if (window_.Find(one.key) != nullptr) {
       verdict = RowVerdict::kTouched;
     } else {
       const auto known = known_.Find(chunk.relation.schema, one.key);

@@ -22,6 +22,7 @@ namespace tidemark::capture::postgres {
 // One key: what the source has of it, beside what is known.
 enum class RowVerdict {
   kTouched,    // the stream changed it meanwhile: the chunk says nothing of it
+  kLeftOut,    // the stream changed it meanwhile, and did not say all of it: to be read again
   kSame,       // by asked keys: both have it
   kMissing,    // only the source has it
   kDifferent,  // both have it, and columns differ
@@ -33,8 +34,9 @@ struct ComparedRow {
   RowVerdict verdict = RowVerdict::kTouched;
   // As KnownRows::EncodeKey.
   std::string key;
-  // The row as the source has it: an after-image, and the line that it came in. Valid during the
-  // call.
+  // The row as the source has it, an after-image: where the stream changed it meanwhile, and left
+  // values out, those values put into what is known since. And the line that it came in. Valid
+  // during the call.
   std::string_view after;
   std::string_view line;
   // kDifferent only.
@@ -56,12 +58,17 @@ class ChunkComparison {
 
  private:
   absl::Status CompareRow(const Relation& relation, ComparedRow* row);
+  // Puts what the stream left out into what it made of the row; false where they do not go
+  // together.
+  absl::StatusOr<bool> PutTogether(const ChunkWindow::Touched& touched, const KnownRow& known,
+                                   const Relation& relation, ComparedRow* row);
   absl::StatusOr<std::string> KeyOf(const RowShape& shape, std::string_view after) const;
 
   KnownRows& known_;
   const ChunkWindow& window_;
   RowEncoder encoder_;
   std::string after_;
+  std::string put_together_;
 };
 
 // The text of each key column in a line of whole rows, as PostgreSQL takes it. Pure.

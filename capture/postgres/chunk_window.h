@@ -7,11 +7,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "capture/postgres/recent_commits.h"
 #include "capture/postgres/xid_snapshot.h"
 
@@ -33,25 +34,32 @@ class ChunkWindow {
   // What the snapshot has to see, as far as it is not known that others see it.
   std::vector<uint32_t> streamed_before() const { return recent_.marked(); }
 
-  // A row of the table with this key was changed (see RowKeyText).
+  // A row of the table with this key (see KnownRows::EncodeKey) was changed, and all of it told, or
+  // is gone.
   void Touch(std::string_view key);
-  // As Touch, by a change that left values out: what they are was taken from what was known before
-  // the chunk, and may be wrong.
-  void TouchLeavingOut(std::string_view key);
+  // As Touch, by a change that left the values of `columns` out, which count under the schema. They
+  // stayed as they were, and what is known of them is of before the chunk, and may be wrong.
+  void TouchLeavingOut(std::string_view key, uint64_t schema_id, std::span<const uint32_t> columns);
   // The whole table changed: truncated, another schema.
   void Spoil() { spoiled_ = open_; }
 
   // False: the chunk that was read under `snapshot` says nothing, and is to be read again. For then
   // a transaction that was streamed before Open is not in it, or too much happened since.
   bool Holds(const XidSnapshot& snapshot);
-  bool Touched(std::string_view key) const;
-  bool LeftOut(std::string_view key) const;
+  // What became of a row since Open.
+  struct Touched {
+    // The columns that no change of it told, rising: they are still as they were at Open.
+    std::vector<uint32_t> left_out;
+    // 0: under more than one.
+    uint64_t schema_id = 0;
+  };
+  // Null: nothing.
+  const Touched* Find(std::string_view key) const;
 
  private:
   bool open_ = false;
   bool spoiled_ = false;
-  absl::flat_hash_set<std::string> touched_;
-  absl::flat_hash_set<std::string> left_out_;
+  absl::flat_hash_map<std::string, Touched> touched_;
   RecentCommits recent_;
 };
 

@@ -23,19 +23,6 @@ absl::Status ProtocolError(const std::string& message) {
 
 uint64_t OneChange(const RowShape&) { return 1; }
 
-MovedRows::Table NameOf(const Relation& relation) {
-  return {relation.description.schema_name, relation.description.table_name};
-}
-
-// A value of the row is neither in it nor in the row before.
-bool LeavesOut(const Tuple& row, const Tuple& old_row) {
-  for (size_t i = 0; i < row.size(); ++i) {
-    if (row[i].kind != ColumnKind::kUnchanged) continue;
-    if (i >= old_row.size() || old_row[i].kind != ColumnKind::kText) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 Streaming::Streaming(uint32_t generation, Lsn start, const TableSelection* selection,
@@ -259,42 +246,6 @@ bool Streaming::AgreesWith(const Relation& relation) const {
   return streamed != nullptr && streamed->schema.schema_id() == relation.schema.schema_id();
 }
 
-void Streaming::Touch(const Relation& relation, const RowTuples& tuples) {
-  // What it leaves out may not be known rightly before the row was read.
-  const bool leaves_out = !watched_.rows_known && LeavesOut(tuples.row, tuples.old_row);
-  // Into the part that is read, and nobody notes it yet.
-  if (leaves_out && !tuples.old_row.empty() && !moved_->Watches(NameOf(relation))) {
-    return window_->Spoil();
-  }
-  for (const Tuple& row : {tuples.row, tuples.old_row}) {
-    if (row.empty()) continue;
-    const auto values = encoder_.KeyValues(relation.shape, row, tuples.old_row);
-    if (!values.ok()) return window_->Spoil();
-    const absl::StatusOr<std::string> key =
-        known_->EncodeKey(std::vector<std::string_view>(values->begin(), values->end()));
-    if (!key.ok()) return window_->Spoil();
-    leaves_out ? window_->TouchLeavingOut(*key) : window_->Touch(*key);
-  }
-}
-
-// Whatever window is open: what the row took along stays as it is known.
-void Streaming::NoteMove(const Relation& relation, const RowTuples& tuples) {
-  const Tuple& row = tuples.row;
-  const Tuple& old_row = tuples.old_row;
-  // A row of another width is refused.
-  if (old_row.size() != row.size() || row.size() != relation.shape.types.size()) return;
-  const MovedRows::Table table = NameOf(relation);
-  if (!LeavesOut(tuples.row, tuples.old_row) || !moved_->Watches(table)) return;
-  MovedRows::Key key;
-  for (const uint32_t column : relation.shape.key_columns) {
-    const bool from_old = row[column].kind == ColumnKind::kUnchanged;
-    const TupleColumn& value = from_old ? old_row[column] : row[column];
-    if (value.kind != ColumnKind::kText) return moved_->AddAny(table);
-    key.emplace_back(value.bytes);
-  }
-  moved_->Add(table, std::move(key));
-}
-
 void Streaming::SelectAgain(std::vector<SourceEvent>* events) {
   selection_changed_ = false;
   for (const Relation* relation : relations_.SelectAgain()) {
@@ -323,9 +274,11 @@ absl::Status Streaming::OnRow(uint32_t oid, const RowTuples& tuples,
   absl::StatusOr<const Relation*> relation = Known(oid);
   if (!relation.ok()) return relation.status();
   if (announced_ != 0) NoteAnnounced(**relation);
-  if (oid == watched_.oid) Touch(**relation, tuples);
+  if (oid == watched_.oid) {
+    TouchWindow(**relation, tuples, watched_.rows_known, *known_, *moved_, &encoder_, window_);
+  }
   if (moved_ != nullptr && moved_->WatchesAny() && !tuples.old_row.empty()) {
-    NoteMove(**relation, tuples);
+    NoteMove(**relation, tuples, moved_);
   }
   if (!(*relation)->captured) {
     builder_.SkipChanges(skipped((*relation)->shape));

@@ -23,6 +23,7 @@
 #include "capture/postgres/relation_cache.h"
 #include "capture/postgres/replication_message.h"
 #include "capture/postgres/row_encoder.h"
+#include "capture/postgres/row_touches.h"
 #include "capture/postgres/stop_bound.h"
 #include "capture/postgres/streamed_shapes.h"
 #include "capture/postgres/table_selection.h"
@@ -89,12 +90,6 @@ class Streaming {
   int64_t newest_commit_us() const { return newest_commit_us_; }
 
  private:
-  // What a change says of a row: as it is, or as it was when it is gone, and as it was before.
-  struct RowTuples {
-    Tuple row;
-    Tuple old_row;
-  };
-
   absl::Status OnMessage(const PgoutputMessage& message, std::vector<SourceEvent>* events);
   void OnKeepalive(const Keepalive& keepalive, std::vector<SourceEvent>* events);
   absl::Status OnBegin(const BeginMessage& begin, std::vector<SourceEvent>* events);
@@ -119,9 +114,6 @@ class Streaming {
   absl::Status OnTruncate(const TruncateMessage& truncate);
   // A change of a row of this table came, the first since a table was announced.
   void NoteAnnounced(const Relation& relation);
-  // A row of the watched table was changed: the keys that it had and has.
-  void Touch(const Relation& relation, const RowTuples& tuples);
-  void NoteMove(const Relation& relation, const RowTuples& tuples);
   void SelectAgain(std::vector<SourceEvent>* events);
   absl::StatusOr<const Relation*> Known(uint32_t oid);
   void HandOverFullRuns(std::vector<SourceEvent>* events);

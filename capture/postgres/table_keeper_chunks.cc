@@ -269,12 +269,12 @@ absl::Status TableKeeper::AddReadRows(v1::TableState* state) {
     reading->set_empties(true);
     return absl::OkStatus();
   }
-  // A change beside the chunk took values along that were not known rightly: they are read by key.
+  // A change beside the chunk left values out, and the chunk cannot say which: they are read by
+  // key.
   std::vector<MovedRows::Key> left_out;
   const absl::Status compared = comparison_.Rows(*read_, [&](const ComparedRow& row) {
     AddRow(reading->fresh(), row);
-    if (row.verdict != RowVerdict::kTouched || !window_.LeftOut(row.key)) return;
-    left_out.push_back(KeyTextsOf(shape, row.line));
+    if (row.verdict == RowVerdict::kLeftOut) left_out.push_back(KeyTextsOf(shape, row.line));
   });
   if (!compared.ok()) return compared;
   if (asked_moved_.empty()) {

@@ -53,6 +53,19 @@ bool Same(const v1::TableSchema& known_schema, const std::string& known,
   return Differing(known_schema, known, read_schema, read).empty();
 }
 
+TEST(RowImageTest, TakesValuesOfAnotherImage) {
+  const std::string large(1000, 'x');
+  const std::vector<uint32_t> columns = {1, 2};
+  const auto together = WithValuesOf(Integer(7) + Absent() + Text("a") + Null(),
+                                     Integer(8) + Text(large) + Null() + Text("b"), columns);
+  ASSERT_TRUE(together.ok()) << together.status();
+  EXPECT_EQ(*together, Integer(7) + Text(large) + Null() + Null());
+  EXPECT_EQ(*WithValuesOf(Integer(7) + Absent(), Integer(8) + Text("a"), {}),
+            Integer(7) + Absent());
+  EXPECT_FALSE(WithValuesOf(Integer(7), Integer(8) + Null() + Null(), columns).ok());
+  EXPECT_FALSE(WithValuesOf("x", Integer(8), columns).ok());
+}
+
 TEST(RowImageTest, TakesAnImageApart) {
   const std::string large(1000, 'x');
   const std::string image = Integer(7) + Null() + Absent() + Text(large);
