@@ -3,7 +3,13 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "tests/end_to_end/table_fixture.h"
 
@@ -13,11 +19,40 @@ namespace {
 constexpr v1::TableFollowState kFollowed = v1::TABLE_FOLLOW_STATE_FOLLOWED;
 constexpr v1::TableFollowState kReading = v1::TABLE_FOLLOW_STATE_READING;
 
+// Adds to n of the rows 1 to `rows` of public.u without a pause, every second time to that of the
+// first row, and never touches their other columns.
+class CountingWriter {
+ public:
+  CountingWriter(const LivePostgres& postgres, int rows)
+      : thread_([this, &postgres, rows] {
+          std::mt19937_64 random(7);
+          auto session = postgres.Connect();
+          while (!stopping_) {
+            const int id = done_ % 2 == 0 ? 1 : 1 + static_cast<int>(random() % rows);
+            const std::string sql = fmt::format("update u set n = n + 1 where id = {}", id);
+            if (!session.ok() || !(*session)->Exec(sql).ok()) session = postgres.Connect();
+            ++done_;
+          }
+        }) {}
+  ~CountingWriter() { Stop(); }
+  void Stop() {
+    stopping_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  int done() const { return done_; }
+
+ private:
+  std::atomic<bool> stopping_ = false;
+  std::atomic<int> done_ = 0;
+  std::thread thread_;
+};
+
 class ChangesBesideReadingTest : public TableFixture {
  protected:
   // Many chunks; what may be under way at a time is a part of them.
   static constexpr uint64_t kRows = 30'000;
   static constexpr uint64_t kRowsUnderWayMax = 20'000;
+  static constexpr int kCounters = 500;
 
   void CreateTable() {
     Exec(
@@ -26,6 +61,19 @@ class ChangesBesideReadingTest : public TableFixture {
          fmt::format("insert into u select i, 1, case when i > {0} - 10 then repeat('v', 4000) end "
                      "from generate_series(1, {0}) i",
                      kRows)});
+  }
+  // Few rows, each with a value that stands outside of it, which a change of n does not send.
+  void CreateCounters() {
+    Exec({"create table u (id int primary key, n int, big text)",
+          "alter table u alter big set storage external",
+          fmt::format("insert into u select i, 0, repeat(md5(i::text), 100) from "
+                      "generate_series(1, {}) i",
+                      kCounters)});
+  }
+  ::testing::AssertionResult WaitUntilWritten(const CountingWriter& writer, int more) {
+    const int enough = writer.done() + more;
+    return WaitUntil([&] { return writer.done() >= enough; }, kDeadline,
+                     [&] { return fmt::format("{} changes", writer.done()); });
   }
   static LiveTidemarkOptions Only(const std::string& tables) {
     LiveTidemarkOptions options;
@@ -86,6 +134,54 @@ TEST_F(ChangesBesideReadingTest, ARowOfANewTableMovesToWhatIsRead) {
   ASSERT_TRUE(AddTable("public.u").ok());
   ExecWhileReadInPart(MoveRows());
   ASSERT_TRUE(WaitForState("public.u", kFollowed, "new to the feed"));
+  ExpectEqual();
+}
+
+// proves H4, B001, B005: it moves before the snapshot of a chunk behind which there is no row.
+TEST_F(ChangesBesideReadingTest, ARowMovesOutOfTheLastChunk) {
+  SetUpPostgres();
+  CreateTable();
+  StartServer(Only("public.marker"));
+  ASSERT_TRUE(AddTable("public.u").ok());
+  // The chunk that waits for the lock finds nothing.
+  ExecWhileReadInPart(fmt::format(
+      "update u set id = -id where id > {}; delete from u where id > 0; commit", kRows - 5));
+  ASSERT_TRUE(WaitForState("public.u", kFollowed, "new to the feed"));
+  ExpectEqual();
+  EXPECT_EQ(There("public.u").size(), 5u);
+}
+
+// proves H4, B001, B005: every chunk is passed by changes of its rows that leave a value out, and
+// the first row by some each time that it is read.
+TEST_F(ChangesBesideReadingTest, ATableIsAddedAndReadAgainBesideChangesWithoutAPause) {
+  SetUpPostgres();
+  CreateCounters();
+  StartServer(Only("public.marker"));
+  CountingWriter writer(*postgres_, kCounters);
+  ASSERT_TRUE(WaitUntilWritten(writer, 100));
+  ASSERT_TRUE(AddTable("public.u").ok());
+  ASSERT_TRUE(WaitForState("public.u", kFollowed, "new to the feed"));
+  ASSERT_TRUE(WaitUntilWritten(writer, 100));
+  ASSERT_TRUE(StartSnapshot("public.u").ok());
+  ASSERT_TRUE(WaitForState("public.u", kFollowed, "it was asked for"));
+  ASSERT_TRUE(WaitUntilWritten(writer, 100)) << "it was written all the time";
+  writer.Stop();
+  ExpectEqual();
+}
+
+// proves H4, B001, B005, B021: what is known of the values that are left out is of another table.
+TEST_F(ChangesBesideReadingTest, ATableIsReplacedBesideChangesWithoutAPause) {
+  SetUpPostgres();
+  CreateCounters();
+  StartServer(Only("public.u, public.marker"));
+  CatchUp();
+  CountingWriter writer(*postgres_, kCounters);
+  ASSERT_TRUE(WaitUntilWritten(writer, 100));
+  Replace();
+  ASSERT_TRUE(WaitUntilWritten(writer, 100));
+  ASSERT_TRUE(WaitUntilSettled("public.u"));
+  ASSERT_TRUE(WaitUntilWritten(writer, 100)) << "it was written all the time";
+  writer.Stop();
   ExpectEqual();
 }
 
