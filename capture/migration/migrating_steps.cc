@@ -111,8 +111,10 @@ void MigratingSource::EndCheck(const absl::Status& why) {
   do {
     parts_.side->Interrupt();
   } while (check_.wait_for(kCheckInterruptPeriod) != std::future_status::ready);
-  (void)check_.get();
-  std::exchange(checked_, std::nullopt)->done(why);
+  // What it found would be found again. A call that was interrupted found nothing.
+  const absl::Status found = check_.get().status();
+  const bool refuses = ReasonOf(found) == reason::kMigrationRefused;
+  std::exchange(checked_, std::nullopt)->done(refuses ? found : why);
 }
 
 // ---- Polling, with a step between two polls.

@@ -447,5 +447,28 @@ TEST_F(MigratingSourceTest, RefusesWhatTheCheckFoundAndTouchesNothing) {
   EXPECT_EQ(ReasonOf(answers_.back()), reason::kSourceUnreachable);
 }
 
+// What was found stands, also where the feed is closed before it is told.
+TEST_F(MigratingSourceTest, AnOrderThatIsBeingCheckedIsAnsweredWhenTheFeedIsClosed) {
+  const LogPlan plan = *side_->plan;
+  const std::vector<std::pair<absl::StatusOr<LogPlan>, std::string>> checks = {
+      {capture::MigrationRefused("main", "wal_level is replica"),
+       std::string(reason::kMigrationRefused)},
+      {absl::CancelledError("interrupted"), std::string(reason::kSourceUnreachable)},
+      {plan, std::string(reason::kSourceUnreachable)},
+  };
+  for (const auto& [found, answer] : checks) {
+    Start();
+    side_->plan = found;
+    answers_.clear();
+    Order();
+    Read();
+    EXPECT_THAT(answers_, IsEmpty());
+    source_->Close();
+    ASSERT_EQ(answers_.size(), 1u);
+    EXPECT_EQ(ReasonOf(answers_[0]), answer) << answers_[0];
+    EXPECT_FALSE(checkpoint_.has_migration());
+  }
+}
+
 }  // namespace
 }  // namespace tidemark::testing
