@@ -1,5 +1,5 @@
 // What the stream does beside the reading of a chunk of a table, so that a row that was read gives
-// way to a change that is newer, or as new.
+// way to a change that is newer, or as new, but for values that the change leaves out.
 //
 //   Open ─ the chunk is read under a snapshot ─ everything that the snapshot sees was streamed: the
 //   rows that nobody touched since Open are as they stand there.

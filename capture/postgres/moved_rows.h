@@ -1,6 +1,7 @@
-// Rows that got another key while their table is read, by changes that left values out. What is not
-// read yet may be known wrongly, or not at all, and so may what such a row took along to a key that
-// is read already: it is to be read again by that key.
+// Rows that are to be read again by their keys while their table is read. Most of them got another
+// key by changes that left values out: what is not read yet may be known wrongly, or not at all,
+// and so may what such a row took along to a key that is read already. Others were left out of a
+// chunk that did not go together with what the stream told of them.
 #pragma once
 
 #include <cstddef>

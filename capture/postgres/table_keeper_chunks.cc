@@ -269,8 +269,7 @@ absl::Status TableKeeper::AddReadRows(v1::TableState* state) {
     reading->set_empties(true);
     return absl::OkStatus();
   }
-  // A change beside the chunk left values out, and the chunk cannot say which: they are read by
-  // key.
+  // They do not go together with what the stream told of them: they are read by key.
   std::vector<MovedRows::Key> left_out;
   const absl::Status compared = comparison_.Rows(*read_, [&](const ComparedRow& row) {
     AddRow(reading->fresh(), row);
