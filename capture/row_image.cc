@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "capture/value_writer.h"
+#include "proto/value_json.h"
 
 namespace tidemark::capture {
 namespace {
@@ -88,6 +89,21 @@ absl::StatusOr<std::vector<ColumnDifference>> ColumnsThatDiffer(const RowImage& 
     if (before != (*read_values)[i]) differing.push_back({name, before.empty()});
   }
   return differing;
+}
+
+std::string KeyJson(const v1::TableSchema& schema, std::string_view image, ImageColumns columns) {
+  const auto values = ValuesOf(image);
+  std::string json;
+  for (int i = 0; values.ok() && i < schema.key_columns_size(); ++i) {
+    const uint32_t column = schema.key_columns(i);
+    const size_t at = columns == ImageColumns::kKey ? static_cast<size_t>(i) : column;
+    if (at >= values->size()) continue;
+    const std::string_view bytes = (*values)[at];
+    v1::Value value;
+    if (!value.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) continue;
+    AppendJsonColumn(schema.columns(static_cast<int>(column)).name(), value, &json);
+  }
+  return json.empty() ? "{}" : "{" + json.substr(1) + "}";
 }
 
 }  // namespace tidemark::capture

@@ -1,5 +1,5 @@
-// The image of a row taken apart into its values, and two rows compared across a change of schema.
-// Pure; safe from any thread.
+// The image of a row taken apart into its values, two rows compared across a change of schema, and
+// the key of a row for people. Pure; safe from any thread.
 #pragma once
 
 #include <cstdint>
@@ -42,5 +42,12 @@ struct ColumnDifference {
 // only `known` has does not count.
 absl::StatusOr<std::vector<ColumnDifference>> ColumnsThatDiffer(const RowImage& known,
                                                                 const RowImage& read);
+
+// Which columns of a table an image holds.
+enum class ImageColumns { kAll, kKey };
+
+// The key of a row of the table as an object of JSON, for people, with its columns in the order of
+// the key. What is unreadable is left out.
+std::string KeyJson(const v1::TableSchema& schema, std::string_view image, ImageColumns columns);
 
 }  // namespace tidemark::capture

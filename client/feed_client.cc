@@ -11,13 +11,10 @@
 #include "client/call_error.h"
 #include "client/reason.h"
 #include "proto/reason.h"
+#include "proto/timestamps.h"
 
 namespace tidemark::client {
 namespace {
-
-absl::Duration ToDuration(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
-}
 
 // One operation is under way at a time, so the tag says nothing.
 void* const kTag = nullptr;
@@ -68,7 +65,7 @@ absl::Status FeedClient::Run(FeedHandler& handler) {
     if (delivery.has_advanced()) backoff.Succeeded();
     const double random = std::uniform_real_distribution<double>(0, 1)(random_);
     const absl::Duration wait =
-        backoff.Failed(absl::Now(), ToDuration(delivery.closing().retry_after()), random);
+        backoff.Failed(absl::Now(), FromDuration(delivery.closing().retry_after()), random);
     handler.OnDisconnected(end.status, wait);
     WaitUnlessStopped(wait);
   }
@@ -117,7 +114,7 @@ FeedClient::StreamEnd FeedClient::Receive(grpc::CompletionQueue& queue,
     reader.Read(&record, kTag);
     done = WaitFor(queue, context, silence_max);
     if (!done.ok) break;
-    if (record.has_opened()) silence_max = ToDuration(record.opened().longest_silence());
+    if (record.has_opened()) silence_max = FromDuration(record.opened().longest_silence());
     if (silence_max <= absl::ZeroDuration()) silence_max = absl::InfiniteDuration();
     local = delivery.Take(record);
     if (local.ok()) local = handler.OnMessageEnd();

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "server/timestamps.h"
+#include "proto/timestamps.h"
 
 namespace tidemark {
 namespace {

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "proto/reason.h"
+#include "proto/timestamps.h"
 #include "server/recovery.h"
-#include "server/timestamps.h"
 
 namespace tidemark {
 namespace {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "proto/timestamps.h"
 #include "server/config_engine_rules.h"
 #include "server/config_value.h"
-#include "server/timestamps.h"
 
 namespace tidemark {
 namespace {

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "proto/timestamps.h"
 #include "server/config_engine_rules.h"
 #include "server/config_value.h"
 #include "server/recovery.h"
-#include "server/timestamps.h"
 
 namespace tidemark {
 namespace {

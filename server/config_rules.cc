@@ -7,11 +7,11 @@
 
 #include "absl/strings/match.h"
 #include "capture/postgres/lsn.h"
+#include "proto/timestamps.h"
 #include "server/config_engine_rules.h"
 #include "server/limits.h"
 #include "server/recovery.h"
 #include "server/stop_order.h"
-#include "server/timestamps.h"
 
 namespace tidemark {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "server/timestamps.h"
+#include "proto/timestamps.h"
 #include "server/yaml_tree.h"
 
 namespace tidemark {

@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "proto/reason.h"
+#include "proto/timestamps.h"
 #include "server/limits.h"
 #include "server/reader_request.h"
 #include "server/request_error.h"
 #include "server/tail_hub.h"
-#include "server/timestamps.h"
 
 namespace tidemark {
 namespace {

@@ -6,10 +6,10 @@
 #include "absl/strings/str_join.h"
 #include "proto/reason.h"
 #include "proto/table_name.h"
+#include "proto/timestamps.h"
 #include "server/recovery.h"
 #include "server/rows_policy.h"
 #include "server/tail_hub.h"
-#include "server/timestamps.h"
 
 namespace tidemark {
 

@@ -14,12 +14,12 @@
 #include <utility>
 
 #include "proto/reason.h"
+#include "proto/timestamps.h"
 #include "server/config.h"
 #include "server/config_reloader.h"
 #include "server/crash_at.h"
 #include "server/server.h"
 #include "server/source_check.h"
-#include "server/timestamps.h"
 
 // Read by jemalloc when the process starts. What is as large as a part of a large value goes back
 // to the system when it is freed: kept for reuse, as by default, it adds half of the memory that 1

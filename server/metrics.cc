@@ -11,7 +11,7 @@
 #include <functional>
 #include <utility>
 
-#include "server/timestamps.h"
+#include "proto/timestamps.h"
 
 namespace tidemark {
 namespace {

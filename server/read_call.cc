@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "proto/reason.h"
+#include "proto/timestamps.h"
 #include "server/error_status.h"
 #include "server/limits.h"
 #include "server/page_token.h"
 #include "server/reader_request.h"
 #include "server/request_error.h"
 #include "server/stream_records.h"
-#include "server/timestamps.h"
 
 namespace tidemark {
 

@@ -12,11 +12,11 @@
 #include "absl/strings/str_join.h"
 #include "capture/source_factory.h"
 #include "proto/reason.h"
+#include "proto/timestamps.h"
 #include "server/limits.h"
 #include "server/listener.h"
 #include "server/rows_policy.h"
 #include "server/tail_hub.h"
-#include "server/timestamps.h"
 
 namespace tidemark {
 namespace {

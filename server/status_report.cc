@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "server/timestamps.h"
+#include "proto/timestamps.h"
 
 namespace tidemark {
 

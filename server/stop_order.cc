@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "proto/timestamps.h"
 #include "server/request_error.h"
-#include "server/timestamps.h"
 
 namespace tidemark {
 

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "proto/reason.h"
+#include "proto/timestamps.h"
 #include "server/page_token.h"
 #include "server/reader_request.h"
 #include "server/request_error.h"
-#include "server/timestamps.h"
 
 namespace tidemark {
 

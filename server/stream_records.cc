@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "proto/reason.h"
+#include "proto/timestamps.h"
 #include "server/limits.h"
 #include "server/tail_hub.h"
-#include "server/timestamps.h"
 
 namespace tidemark {
 

@@ -10,12 +10,12 @@
 #include "absl/strings/str_join.h"
 #include "proto/reason.h"
 #include "proto/table_name.h"
+#include "proto/timestamps.h"
 #include "server/limits.h"
 #include "server/reader_request.h"
 #include "server/request_error.h"
 #include "server/stream_bound.h"
 #include "server/tail_hub.h"
-#include "server/timestamps.h"
 
 namespace tidemark {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "proto/timestamps.h"
 #include "server/wire_writer.h"
 #include "tidemark/v1/change.pb.h"
 #include "tidemark/v1/feed.pb.h"
@@ -25,15 +26,10 @@ void AppendText(std::string* out, int field, std::string_view text) {
 }
 
 void AppendTimestamp(std::string* out, int field, int64_t us) {
-  int64_t seconds = us / 1'000'000;
-  int64_t rest = us % 1'000'000;
-  if (rest < 0) {
-    --seconds;
-    rest += 1'000'000;
-  }
+  const google::protobuf::Timestamp time = ToTimestamp(absl::FromUnixMicros(us));
   std::string timestamp;
-  AppendNumber(&timestamp, 1, static_cast<uint64_t>(seconds));
-  AppendNumber(&timestamp, 2, static_cast<uint64_t>(rest * 1'000));
+  AppendNumber(&timestamp, 1, static_cast<uint64_t>(time.seconds()));
+  AppendNumber(&timestamp, 2, static_cast<uint64_t>(time.nanos()));
   AppendLengthField(out, field, timestamp);
 }
 

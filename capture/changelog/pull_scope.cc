@@ -4,23 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "capture/postgres/xid_snapshot.h"
 #include "proto/reason.h"
 
 namespace tidemark::capture::changelog {
 namespace {
-
-// Takes a number off the front of `text`, and the separator behind it, if that is there.
-bool TakeNumber(std::string_view* text, char separator, uint64_t* number) {
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *number);
-  if (error != std::errc()) return false;
-  text->remove_prefix(end - text->data());
-  if (text->empty()) return true;
-  if (text->front() != separator) return false;
-  text->remove_prefix(1);
-  return true;
-}
 
 // What the snapshot sees, without anything from `xmax` on.
 Snapshot Ending(Snapshot snapshot, uint64_t xmax) {
@@ -34,19 +23,10 @@ Snapshot Ending(Snapshot snapshot, uint64_t xmax) {
 }  // namespace
 
 absl::StatusOr<Snapshot> Snapshot::Parse(std::string_view text) {
-  Snapshot snapshot;
-  std::string_view rest = text;
-  bool good = TakeNumber(&rest, ':', &snapshot.xmin) && TakeNumber(&rest, ':', &snapshot.xmax) &&
-              snapshot.xmin <= snapshot.xmax;
-  while (good && !rest.empty()) {
-    good = TakeNumber(&rest, ',', &snapshot.in_progress.emplace_back());
-  }
-  if (!good) {
-    return ErrorWithReason(absl::StatusCode::kFailedPrecondition, reason::kSourceProtocol,
-                           fmt::format("the server described a snapshot as '{}'", text));
-  }
-  std::sort(snapshot.in_progress.begin(), snapshot.in_progress.end());
-  return snapshot;
+  const absl::StatusOr<postgres::XidSnapshot> parsed = postgres::XidSnapshot::Parse(text);
+  if (!parsed.ok()) return parsed.status();
+  return Snapshot{
+      .xmin = parsed->xmin(), .xmax = parsed->xmax(), .in_progress = parsed->in_progress()};
 }
 
 std::string Snapshot::Text() const {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "proto/reason.h"
+#include "proto/timestamps.h"
 
 namespace tidemark::capture::changelog {
 namespace {
@@ -13,10 +14,6 @@ constexpr char kTableDefault[] = "tidemark.changelog";
 
 std::string Or(const std::string& name, std::string_view otherwise) {
   return name.empty() ? std::string(otherwise) : name;
-}
-
-absl::Duration DurationOf(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }
 
 absl::Status Invalid(const v1::FeedConfig& config, const std::string& what) {
@@ -61,11 +58,11 @@ absl::StatusOr<Settings> SettingsOf(const v1::FeedConfig& config) {
     return Invalid(
         config, fmt::format("strategy {}: expected snapshot or xid_watermark", given.strategy()));
   }
-  if (given.has_interval()) settings.interval = DurationOf(given.interval());
+  if (given.has_interval()) settings.interval = FromDuration(given.interval());
   if (given.page_rows() > 0) settings.page_rows = given.page_rows();
   settings.trim = given.trim();
   if (given.postgres().has_silence_timeout()) {
-    settings.silence_timeout = DurationOf(given.postgres().silence_timeout());
+    settings.silence_timeout = FromDuration(given.postgres().silence_timeout());
   }
   for (const std::string& text : config.before_images()) {
     absl::StatusOr<TablePattern> pattern = TablePattern::Parse(text);

@@ -3,23 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/timestamps.h"
+
 namespace tidemark::capture::changelog {
-namespace {
-
-void SetTime(absl::Time time, google::protobuf::Timestamp* out) {
-  const int64_t nanos = absl::ToUnixNanos(time);
-  out->set_seconds(nanos / 1'000'000'000);
-  out->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
-}
-
-void SetDuration(absl::Duration duration, google::protobuf::Duration* out) {
-  const int64_t nanos = absl::ToInt64Nanoseconds(duration);
-  out->set_seconds(nanos / 1'000'000'000);
-  out->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
-}
-
-}  // namespace
-
 void Status::SetState(v1::SourceState state, std::string detail) {
   std::lock_guard lock(mutex_);
   state_ = state;
@@ -44,7 +30,7 @@ void Status::PullEnded(const PullReport& report, absl::Time now) {
   changelog_.set_snapshot(report.snapshot);
   changelog_.set_highest_seq(std::max(changelog_.highest_seq(), report.highest_seq));
   changelog_.set_pulls(changelog_.pulls() + 1);
-  SetTime(report.began, changelog_.mutable_last_began());
+  *changelog_.mutable_last_began() = ToTimestamp(report.began);
   changelog_.set_last_rows_read(report.rows_read);
   changelog_.clear_watermark_xid();
   if (report.watermark) changelog_.set_watermark_xid(*report.watermark);
@@ -69,11 +55,11 @@ void Status::Fill(v1::FeedStatus* status, absl::Time now) const {
   // What waits is not older than the last moment at which nothing did.
   const bool behind = pulling_ || changelog_.waiting_rows() > 0;
   if (behind && caught_up_ != absl::InfinitePast()) {
-    SetDuration(std::max(now - caught_up_, absl::ZeroDuration()), lag->mutable_time());
+    *lag->mutable_time() = ToDuration(std::max(now - caught_up_, absl::ZeroDuration()));
   } else {
-    SetDuration(absl::ZeroDuration(), lag->mutable_time());
+    *lag->mutable_time() = ToDuration(absl::ZeroDuration());
   }
-  if (heard_ != absl::InfinitePast()) SetTime(heard_, lag->mutable_heard());
+  if (heard_ != absl::InfinitePast()) *lag->mutable_heard() = ToTimestamp(heard_);
 }
 
 }  // namespace tidemark::capture::changelog

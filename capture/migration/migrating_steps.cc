@@ -9,6 +9,7 @@
 #include "capture/migration/migrating_source.h"
 #include "capture/postgres/lsn.h"
 #include "proto/reason.h"
+#include "proto/timestamps.h"
 
 namespace tidemark::capture {
 namespace {
@@ -348,8 +349,7 @@ void MigratingSource::ShowStatus() {
   status_.set_slot(now.slot());
   if (now.consistent_lsn() != 0) status_.set_consistent_point(LsnText(now.consistent_lsn()));
   if (now.started_us() == 0) return;
-  status_.mutable_started()->set_seconds(now.started_us() / 1'000'000);
-  status_.mutable_started()->set_nanos(static_cast<int32_t>(now.started_us() % 1'000'000 * 1000));
+  *status_.mutable_started() = ToTimestamp(absl::FromUnixMicros(now.started_us()));
 }
 
 }  // namespace tidemark::capture

@@ -4,6 +4,7 @@
 
 #include "proto/reason.h"
 #include "proto/table_name.h"
+#include "proto/timestamps.h"
 
 namespace tidemark::capture::poll {
 namespace {
@@ -11,10 +12,6 @@ namespace {
 absl::Status Invalid(const v1::FeedConfig& config, const std::string& message) {
   return ErrorWithReason(absl::StatusCode::kInvalidArgument, reason::kConfigInvalid,
                          "feed " + config.name() + ": " + message);
-}
-
-absl::Duration DurationOf(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }
 
 absl::StatusOr<TablePattern> NameOf(const v1::FeedConfig& config, const std::string& text) {
@@ -67,17 +64,19 @@ absl::StatusOr<PollSettings> SettingsOf(const v1::FeedConfig& config) {
     settings.tables.push_back(*std::move(table));
   }
   if (settings.tables.empty()) return Invalid(config, "no table is polled");
-  if (poll.has_interval()) settings.interval = DurationOf(poll.interval());
+  if (poll.has_interval()) settings.interval = FromDuration(poll.interval());
   if (poll.page_rows() > 0) settings.page_rows = poll.page_rows();
-  if (poll.has_overlap()) settings.overlap = DurationOf(poll.overlap());
-  if (poll.has_delay()) settings.delay = DurationOf(poll.delay());
-  if (poll.has_future_tolerance()) settings.future_tolerance = DurationOf(poll.future_tolerance());
+  if (poll.has_overlap()) settings.overlap = FromDuration(poll.overlap());
+  if (poll.has_delay()) settings.delay = FromDuration(poll.delay());
+  if (poll.has_future_tolerance()) {
+    settings.future_tolerance = FromDuration(poll.future_tolerance());
+  }
   if (poll.unindexed_rows_max() > 0) settings.unindexed_rows_max = poll.unindexed_rows_max();
   if (poll.postgres().has_silence_timeout()) {
-    settings.silence_timeout = DurationOf(poll.postgres().silence_timeout());
+    settings.silence_timeout = FromDuration(poll.postgres().silence_timeout());
   }
   settings.scans = poll.has_key_scan();
-  if (poll.key_scan().has_period()) settings.scan_period = DurationOf(poll.key_scan().period());
+  if (poll.key_scan().has_period()) settings.scan_period = FromDuration(poll.key_scan().period());
   if (poll.key_scan().rows_per_second() > 0) {
     settings.scan_rows_per_second = poll.key_scan().rows_per_second();
   }

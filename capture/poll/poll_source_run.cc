@@ -6,6 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "capture/poll/poll_source.h"
+#include "capture/row_image.h"
 #include "proto/reason.h"
 
 namespace tidemark::capture {
@@ -165,7 +166,7 @@ absl::StatusOr<bool> PollSource::StepSnapshot(CaptureBatch* batch) {
     if (row.poison) {
       state->set_poison_rows(state->poison_rows() + 1);
       if (state->poison_keys_size() < poll::kPoisonKeysMax) {
-        state->add_poison_keys(poll::KeyJson(shapes_[table]->schema, row.key_image));
+        state->add_poison_keys(KeyJson(shapes_[table]->schema, row.key_image, ImageColumns::kKey));
       }
     }
     builder_.AddChange(v1::OP_READ, shapes_[table]->schema.schema_id(), {.after = row.after});

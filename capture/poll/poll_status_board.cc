@@ -2,22 +2,12 @@
 
 #include <algorithm>
 
+#include "capture/snapshot_status.h"
 #include "proto/table_name.h"
+#include "proto/timestamps.h"
 
 namespace tidemark::capture::poll {
 namespace {
-
-void SetTime(absl::Time time, google::protobuf::Timestamp* out) {
-  const int64_t nanos = absl::ToUnixNanos(time);
-  out->set_seconds(nanos / 1'000'000'000);
-  out->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
-}
-
-void SetDuration(absl::Duration duration, google::protobuf::Duration* out) {
-  const int64_t nanos = absl::ToInt64Nanoseconds(duration);
-  out->set_seconds(nanos / 1'000'000'000);
-  out->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
-}
 
 void FillScan(const v1::KeyScanState& scan, v1::KeyScanStatus* out) {
   out->set_running(scan.running());
@@ -26,10 +16,10 @@ void FillScan(const v1::KeyScanState& scan, v1::KeyScanStatus* out) {
   out->set_extra(scan.extra());
   out->set_different(scan.different());
   if (scan.started_us() > 0) {
-    SetTime(absl::FromUnixMicros(scan.started_us()), out->mutable_started());
+    *out->mutable_started() = ToTimestamp(absl::FromUnixMicros(scan.started_us()));
   }
   if (scan.finished_us() > 0) {
-    SetTime(absl::FromUnixMicros(scan.finished_us()), out->mutable_finished());
+    *out->mutable_finished() = ToTimestamp(absl::FromUnixMicros(scan.finished_us()));
   }
 }
 
@@ -50,7 +40,7 @@ v1::PolledTableStatus StatusOf(const v1::PolledTableState& state) {
 }  // namespace
 
 PollStatusBoard::PollStatusBoard(const PollSettings& settings) : settings_(settings) {
-  SetDuration(settings_.overlap, poll_.mutable_overlap());
+  *poll_.mutable_overlap() = ToDuration(settings_.overlap);
 }
 
 void PollStatusBoard::SetState(v1::SourceState state, std::string detail) {
@@ -61,53 +51,34 @@ void PollStatusBoard::SetState(v1::SourceState state, std::string detail) {
 
 void PollStatusBoard::SnapshotBegan(absl::Time now) {
   std::lock_guard lock(mutex_);
-  snapshot_.Clear();
+  BeginSnapshotStatus(now, &snapshot_);
   snapshot_began_ = now;
-  SetTime(now, snapshot_.mutable_started());
 }
 
 void PollStatusBoard::SnapshotProgress(const std::vector<std::pair<uint64_t, uint64_t>>& rows,
                                        bool whole, absl::Time now) {
   std::lock_guard lock(mutex_);
-  snapshot_.clear_tables();
-  uint64_t done = 0;
-  uint64_t estimated = 0;
+  std::vector<SnapshotTableRows> tables;
   for (size_t table = 0; table < rows.size(); ++table) {
-    v1::TableSnapshotStatus* status = snapshot_.add_tables();
-    status->set_table(settings_.tables[table].Text());
-    status->set_rows_done(rows[table].first);
-    const uint64_t estimate =
-        whole ? rows[table].first : std::max(rows[table].first, rows[table].second);
-    status->set_rows_estimated(estimate);
-    status->set_finished(whole);
-    done += rows[table].first;
-    estimated += estimate;
+    tables.push_back({.table = settings_.tables[table].Text(),
+                      .done = rows[table].first,
+                      .estimated = rows[table].second,
+                      .finished = whole});
   }
-  snapshot_.set_rows_done(done);
-  snapshot_.set_rows_estimated(estimated);
-  const double seconds = absl::ToDoubleSeconds(now - snapshot_began_);
-  const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
-  snapshot_.set_rows_per_second(rate);
-  snapshot_.clear_remaining();
-  if (whole) {
-    SetTime(now, snapshot_.mutable_finished());
-  } else if (rate > 0) {
-    SetDuration(absl::Seconds(static_cast<double>(estimated - done) / rate),
-                snapshot_.mutable_remaining());
-  }
+  FillSnapshotStatus(tables, snapshot_began_, now, &snapshot_);
   heard_ = now;
 }
 
 void PollStatusBoard::Polled(const PollTally& tally) {
   std::lock_guard lock(mutex_);
-  SetTime(tally.began, poll_.mutable_last_began());
-  SetDuration(tally.took, poll_.mutable_last_took());
+  *poll_.mutable_last_began() = ToTimestamp(tally.began);
+  *poll_.mutable_last_took() = ToDuration(tally.took);
   poll_.set_last_rows_read(tally.rows_read);
   poll_.set_last_changes(tally.changes);
-  SetDuration(settings_.overlap + tally.moment.replay_lag, poll_.mutable_overlap());
+  *poll_.mutable_overlap() = ToDuration(settings_.overlap + tally.moment.replay_lag);
   poll_.clear_overlap_needed();
   if (tally.moment.oldest_writer) {
-    SetDuration(*tally.moment.oldest_writer, poll_.mutable_overlap_needed());
+    *poll_.mutable_overlap_needed() = ToDuration(*tally.moment.oldest_writer);
   }
   poll_.set_overlap_held_by(tally.moment.writer);
   heard_ = tally.began + tally.took;
@@ -138,10 +109,10 @@ void PollStatusBoard::Fill(v1::FeedStatus* status, absl::Time now) const {
   for (const v1::TableProblem& problem : problems_) *status->add_table_problems() = problem;
   v1::Lag* lag = status->mutable_lag();
   if (heard_ == absl::InfinitePast()) return;
-  SetTime(heard_, lag->mutable_heard());
+  *lag->mutable_heard() = ToTimestamp(heard_);
   // What is stamped later than that may be there, and is not told yet.
-  SetDuration(std::max(absl::ZeroDuration(), now - heard_ - settings_.interval),
-              lag->mutable_time());
+  *lag->mutable_time() =
+      ToDuration(std::max(absl::ZeroDuration(), now - heard_ - settings_.interval));
 }
 
 }  // namespace tidemark::capture::poll

@@ -11,10 +11,7 @@
 namespace tidemark::capture::poll {
 
 PollVerifier::~PollVerifier() {
-  if (!order_) return;
-  End(ErrorWithReason(absl::StatusCode::kUnavailable, reason::kSourceUnreachable,
-                      "the connection with the source ended during the verification; what was "
-                      "said of tables up to their last record holds. Run it again"));
+  if (order_) End(VerificationCutOff());
 }
 
 void PollVerifier::Begin(VerifyOrder order) {
@@ -40,17 +37,10 @@ absl::StatusOr<std::deque<size_t>> PollVerifier::Select(
     }
     if (named) tables.push_back(table);
   }
-  for (size_t i = 0; i < patterns.size(); ++i) {
-    if (found[i] || !patterns[i].exact()) continue;
-    return ErrorWithReason(
-        absl::StatusCode::kInvalidArgument, reason::kTableUnknown,
-        fmt::format("the feed has no table {}; nothing was compared", patterns[i].Text()),
-        {{"table", patterns[i].Text()}});
+  if (absl::Status checked = CheckSelected(patterns, found, !tables.empty()); !checked.ok()) {
+    return checked;
   }
-  if (!tables.empty()) return tables;
-  // Nothing compared must not look like nothing found.
-  return ErrorWithReason(absl::StatusCode::kInvalidArgument, reason::kTableUnknown,
-                         "no table of the feed fits; nothing was compared");
+  return tables;
 }
 
 std::optional<size_t> PollVerifier::Next(uint64_t poll) {
@@ -155,7 +145,7 @@ absl::StatusOr<size_t> PollVerifier::StepKeys(const v1::TableSchema& schema) {
   for (const KnownKey& key : *gone) {
     totals.set_rows_compared(totals.rows_compared() + 1);
     totals.set_extra(totals.extra() + 1);
-    Report(v1::DIFFERENCE_KIND_EXTRA, KeyJson(schema, key.image), {});
+    Report(v1::DIFFERENCE_KIND_EXTRA, KeyJson(schema, key.image, ImageColumns::kKey), {});
   }
   subject_->keys_from = KeyBehind(asked.back().key);
   return asked.size();
@@ -183,23 +173,13 @@ void PollVerifier::Judge(const v1::TableSchema& schema, const ScannedRow& row, i
       kind = v1::DIFFERENCE_KIND_EXTRA;
       totals.set_extra(totals.extra() + 1);
       break;
-    case ScanVerdict::kDifferent: {
-      for (const ColumnDifference& column : row.judged.columns) {
-        *(column.absent ? finding.add_absent_columns() : finding.add_columns()) = column.name;
-      }
-      const bool incomplete = finding.columns().empty();
-      kind = incomplete ? v1::DIFFERENCE_KIND_INCOMPLETE : v1::DIFFERENCE_KIND_DIFFERENT;
-      if (incomplete) {
-        totals.set_incomplete(totals.incomplete() + 1);
-      } else {
-        totals.set_different(totals.different() + 1);
-      }
+    case ScanVerdict::kDifferent:
+      kind = CountDifferent(row.judged.columns, &totals, &finding);
       break;
-    }
     default:
       return;
   }
-  Report(kind, KeyJson(schema, row.row.key_image), std::move(finding));
+  Report(kind, KeyJson(schema, row.row.key_image, ImageColumns::kKey), std::move(finding));
 }
 
 void PollVerifier::Report(v1::DifferenceKind kind, std::string key, v1::VerifyResponse finding) {
@@ -212,16 +192,8 @@ void PollVerifier::Report(v1::DifferenceKind kind, std::string key, v1::VerifyRe
 }
 
 void PollVerifier::EndTable(const absl::Status& status) {
-  v1::VerifyResponse last;
-  last.set_table(settings_.tables[subject_->table].Text());
-  last.set_last(true);
-  last.set_rows_compared(subject_->totals.rows_compared());
-  *last.mutable_totals() = std::move(subject_->totals);
-  if (!status.ok()) {
-    last.mutable_error()->set_reason(ReasonOf(status));
-    last.mutable_error()->set_message(std::string(status.message()));
-    last.mutable_error()->mutable_at()->set_seconds(absl::ToUnixSeconds(absl::Now()));
-  }
+  v1::VerifyResponse last = EndOfTable(settings_.tables[subject_->table].Text(),
+                                       std::move(subject_->totals), status, absl::Now());
   subject_.reset();
   order_->sink->Put(std::move(last));
 }

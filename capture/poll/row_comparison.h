@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "capture/known_keys.h"
 #include "capture/known_rows.h"
 #include "capture/poll/poll_engine.h"
 #include "capture/row_image.h"
@@ -25,19 +26,6 @@ struct JudgedRow {
   std::vector<ColumnDifference> columns;
 };
 
-// A key that is known.
-struct KnownKey {
-  std::string key;
-  // As the source takes it.
-  std::vector<std::string> texts;
-  // As ChangeImages::key.
-  std::string image;
-};
-
-// Keys that are asked for in one page, and that are held at a time.
-inline constexpr size_t kKeysAskedMax = 500;
-inline constexpr size_t kKnownKeysMax = 5000;
-
 // Thread rule: that of KnownRows, which is lent. Errors are those of KnownRows.
 class RowComparison {
  public:
@@ -47,8 +35,7 @@ class RowComparison {
   absl::StatusOr<JudgedRow> Judge(const v1::TableSchema& schema, const PolledRow& row);
   absl::StatusOr<std::string> KeyOf(const PolledRow& row) const;
   absl::StatusOr<bool> IsKnown(const v1::TableSchema& schema, std::string_view key);
-  // The next keys from `from` on (empty: from the first), rising; fewer than kKnownKeysMax: there
-  // is no more.
+  // LoadKnownKeys, as the engine takes them.
   absl::StatusOr<std::deque<KnownKey>> LoadKeys(const v1::TableSchema& schema,
                                                 std::string_view from, const PollEngine& engine);
   KnownRows& known() { return known_; }
@@ -56,11 +43,5 @@ class RowComparison {
  private:
   KnownRows& known_;
 };
-
-// The smallest key behind this one.
-inline std::string KeyBehind(const std::string& key) { return key + '\0'; }
-
-// The key as an object of JSON, for people.
-std::string KeyJson(const v1::TableSchema& schema, std::string_view key_image);
 
 }  // namespace tidemark::capture::poll

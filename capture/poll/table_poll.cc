@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "capture/row_image.h"
 #include "proto/reason.h"
 
 namespace tidemark::capture::poll {
@@ -193,7 +194,7 @@ absl::Status TablePoll::Tell(const PolledRow& row, ChangeSink* sink) {
   if (part == Part::kPoisonLow || part == Part::kPoisonHigh) {
     state.set_poison_rows(state.poison_rows() + 1);
     if (state.poison_keys_size() < kPoisonKeysMax) {
-      state.add_poison_keys(KeyJson(window_.shape.schema, row.key_image));
+      state.add_poison_keys(KeyJson(window_.shape.schema, row.key_image, ImageColumns::kKey));
     }
   }
   absl::StatusOr<JudgedRow> judged = lent_.comparison->Judge(window_.shape.schema, row);

@@ -10,9 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "capture/known_keys.h"
 #include "capture/known_rows.h"
 #include "capture/postgres/chunk_window.h"
-#include "capture/postgres/known_keys.h"
 #include "capture/postgres/row_encoder.h"
 #include "capture/postgres/table_chunk.h"
 #include "capture/row_image.h"

@@ -7,20 +7,19 @@
 
 #include "absl/time/clock.h"
 #include "proto/reason.h"
+#include "proto/timestamps.h"
 
 namespace tidemark::capture::postgres {
 namespace {
 
 absl::Duration SilenceTimeout(const v1::FeedConfig& config) {
   if (!config.postgres().has_silence_timeout()) return kSilenceTimeoutDefault;
-  const google::protobuf::Duration& timeout = config.postgres().silence_timeout();
-  return absl::Seconds(timeout.seconds()) + absl::Nanoseconds(timeout.nanos());
+  return FromDuration(config.postgres().silence_timeout());
 }
 
 absl::Duration CatalogPeriod(const v1::FeedConfig& config) {
   if (!config.postgres().has_catalog_period()) return kCatalogPeriodDefault;
-  const google::protobuf::Duration& period = config.postgres().catalog_period();
-  return absl::Seconds(period.seconds()) + absl::Nanoseconds(period.nanos());
+  return FromDuration(config.postgres().catalog_period());
 }
 
 }  // namespace

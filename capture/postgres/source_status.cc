@@ -3,23 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "capture/snapshot_status.h"
+#include "proto/timestamps.h"
+
 namespace tidemark::capture::postgres {
-namespace {
-
-void SetTime(absl::Time time, google::protobuf::Timestamp* out) {
-  const int64_t nanos = absl::ToUnixNanos(time);
-  out->set_seconds(nanos / 1'000'000'000);
-  out->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
-}
-
-void SetDuration(absl::Duration duration, google::protobuf::Duration* out) {
-  const int64_t nanos = absl::ToInt64Nanoseconds(duration);
-  out->set_seconds(nanos / 1'000'000'000);
-  out->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
-}
-
-}  // namespace
-
 SourceStatus::SourceStatus(std::string slot, std::string publication) {
   slot_.set_name(std::move(slot));
   slot_.set_publication(std::move(publication));
@@ -39,43 +26,22 @@ v1::SourceState SourceStatus::state() const {
 void SourceStatus::SnapshotBegan(const std::vector<SnapshotTable>& tables, absl::Time now) {
   {
     std::lock_guard lock(mutex_);
-    snapshot_.Clear();
+    BeginSnapshotStatus(now, &snapshot_);
     snapshot_started_ = now;
-    SetTime(now, snapshot_.mutable_started());
   }
   SnapshotProgress(tables, now);
 }
 
 void SourceStatus::SnapshotProgress(const std::vector<SnapshotTable>& tables, absl::Time now) {
   std::lock_guard lock(mutex_);
-  snapshot_.clear_tables();
-  uint64_t done = 0;
-  uint64_t estimated = 0;
-  bool finished = true;
+  std::vector<SnapshotTableRows> rows;
   for (const SnapshotTable& table : tables) {
-    v1::TableSnapshotStatus* status = snapshot_.add_tables();
-    status->set_table(table.table.Text());
-    status->set_rows_done(table.rows_done);
-    // What was read is the better estimate once it is all there is.
-    const uint64_t estimate =
-        table.finished ? table.rows_done : std::max(table.table.rows_estimated, table.rows_done);
-    status->set_rows_estimated(estimate);
-    status->set_finished(table.finished);
-    done += table.rows_done;
-    estimated += estimate;
-    finished &= table.finished;
+    rows.push_back({.table = table.table.Text(),
+                    .done = table.rows_done,
+                    .estimated = table.table.rows_estimated,
+                    .finished = table.finished});
   }
-  snapshot_.set_rows_done(done);
-  snapshot_.set_rows_estimated(estimated);
-  const double seconds = absl::ToDoubleSeconds(now - snapshot_started_);
-  const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
-  snapshot_.set_rows_per_second(rate);
-  snapshot_.clear_remaining();
-  if (rate > 0 && !finished) {
-    SetDuration(absl::Seconds(static_cast<double>(estimated - done) / rate),
-                snapshot_.mutable_remaining());
-  }
-  if (finished) SetTime(now, snapshot_.mutable_finished());
+  FillSnapshotStatus(rows, snapshot_started_, now, &snapshot_);
   heard_ = now;
 }
 
@@ -95,7 +61,7 @@ void SourceStatus::Slot(const SlotFacts& slot, absl::Time now) {
   slot_.clear_headroom_time();
   if (const auto lasts = wal_rate_.TimeFor(slot_.headroom_bytes());
       lasts && slot_.has_headroom_bytes()) {
-    SetDuration(*lasts, slot_.mutable_headroom_time());
+    *slot_.mutable_headroom_time() = ToEstimate(*lasts);
   }
   server_ = std::max(server_, slot.server_flush);
 }
@@ -122,8 +88,8 @@ void SourceStatus::Fill(v1::FeedStatus* status, absl::Time now) const {
     const absl::Time since = std::max(newest, caught_up_);
     if (since != absl::InfinitePast()) behind = std::max(now - since, absl::ZeroDuration());
   }
-  SetDuration(behind, lag->mutable_time());
-  if (heard_ != absl::InfinitePast()) SetTime(heard_, lag->mutable_heard());
+  *lag->mutable_time() = ToDuration(behind);
+  if (heard_ != absl::InfinitePast()) *lag->mutable_heard() = ToTimestamp(heard_);
 }
 
 }  // namespace tidemark::capture::postgres

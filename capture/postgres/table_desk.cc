@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "proto/reason.h"
+#include "proto/timestamps.h"
 
 namespace tidemark::capture::postgres {
 namespace {
@@ -16,12 +17,6 @@ absl::Status Unavailable(std::string_view message) {
 absl::Status NotStreaming() {
   return Unavailable(
       "the source is not streaming now, see its state in the status; try again when it is");
-}
-
-void SetTime(absl::Time time, google::protobuf::Timestamp* out) {
-  const int64_t nanos = absl::ToUnixNanos(time);
-  out->set_seconds(nanos / 1'000'000'000);
-  out->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
 }
 
 }  // namespace
@@ -101,13 +96,13 @@ void TableDesk::SetLookFailure(absl::Status failure, absl::Time now) {
 void TableDesk::Fill(v1::FeedStatus* status) const {
   std::lock_guard lock(mutex_);
   status->mutable_tables()->Assign(statuses_.begin(), statuses_.end());
-  if (seen_ != absl::InfinitePast()) SetTime(seen_, status->mutable_tables_seen());
+  if (seen_ != absl::InfinitePast()) *status->mutable_tables_seen() = ToTimestamp(seen_);
   if (look_failure_.ok() || status->has_last_error()) return;
   v1::StatusError* error = status->mutable_last_error();
   error->set_reason(ReasonOf(look_failure_));
   error->set_message(fmt::format("tables that move without a message are not noticed: {}",
                                  std::string(look_failure_.message())));
-  SetTime(look_failed_, error->mutable_at());
+  *error->mutable_at() = ToTimestamp(look_failed_);
   error->set_retried(true);
   error->set_attempts(looks_failed_);
 }

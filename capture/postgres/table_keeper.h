@@ -25,10 +25,10 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "capture/known_keys.h"
 #include "capture/known_rows.h"
 #include "capture/postgres/chunk_comparison.h"
 #include "capture/postgres/chunk_window.h"
-#include "capture/postgres/known_keys.h"
 #include "capture/postgres/moved_rows.h"
 #include "capture/postgres/row_encoder.h"
 #include "capture/postgres/side_session.h"

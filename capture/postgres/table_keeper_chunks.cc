@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/time/clock.h"
+#include "capture/postgres/key_text.h"
 #include "capture/postgres/reading_progress.h"
 #include "capture/postgres/table_keeper.h"
 #include "proto/reason.h"
@@ -123,7 +124,8 @@ absl::Status TableKeeper::RefillKnownKeys(const v1::TableState& state) {
     known_keys_of_ = name;
   }
   if (!known_keys_.empty()) return absl::OkStatus();
-  auto keys = LoadKnownKeys(*lent_.known, schemas_.at(name), state.reading().removing_from());
+  auto keys =
+      LoadKnownKeys(*lent_.known, schemas_.at(name), state.reading().removing_from(), InputText);
   if (!keys.ok()) return keys.status();
   known_keys_ = *std::move(keys);
   return absl::OkStatus();

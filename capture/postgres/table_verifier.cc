@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "capture/postgres/key_text.h"
 #include "proto/reason.h"
 #include "proto/table_name.h"
 
@@ -21,10 +22,7 @@ absl::Status Refused(std::string_view reason, const std::string& message) {
 }  // namespace
 
 TableVerifier::~TableVerifier() {
-  if (!order_) return;
-  End(ErrorWithReason(absl::StatusCode::kUnavailable, reason::kSourceUnreachable,
-                      "the connection with the source ended during the verification; what was "
-                      "said of tables up to their last record holds. Run it again"));
+  if (order_) End(VerificationCutOff());
 }
 
 void TableVerifier::Begin(VerifyOrder order) {
@@ -51,18 +49,10 @@ absl::StatusOr<std::deque<TableVerifier::Name>> TableVerifier::Select(
     }
     if (named) names.push_back(name);
   }
-  for (size_t i = 0; i < patterns.size(); ++i) {
-    if (found[i] || !patterns[i].exact()) continue;
-    return ErrorWithReason(
-        absl::StatusCode::kInvalidArgument, reason::kTableUnknown,
-        fmt::format("the feed has no table {}; nothing was compared", patterns[i].Text()),
-        {{"table", patterns[i].Text()}});
+  if (absl::Status checked = CheckSelected(patterns, found, !names.empty()); !checked.ok()) {
+    return checked;
   }
-  if (!names.empty()) return names;
-  // Nothing compared must not look like nothing found.
-  return ErrorWithReason(absl::StatusCode::kInvalidArgument, reason::kTableUnknown,
-                         patterns.empty() ? "the feed has no table; nothing was compared"
-                                          : "no table of the feed fits; nothing was compared");
+  return names;
 }
 
 absl::Status TableVerifier::Refusal(const Name& name) const {
@@ -139,7 +129,8 @@ absl::Status TableVerifier::RefillKeys() {
   if (subject_->pass != Pass::kKeys || subject_->pass_at_end || !subject_->keys.empty()) {
     return absl::OkStatus();
   }
-  auto keys = LoadKnownKeys(*lent_.known, subject_->relation.schema, subject_->keys_from);
+  auto keys =
+      LoadKnownKeys(*lent_.known, subject_->relation.schema, subject_->keys_from, InputText);
   if (!keys.ok()) return keys.status();
   subject_->keys = *std::move(keys);
   subject_->pass_at_end = subject_->keys.empty();
@@ -180,16 +171,8 @@ void TableVerifier::TellWaiting(const std::string& what) {
 }
 
 void TableVerifier::EndTable(const absl::Status& status) {
-  v1::VerifyResponse last;
-  last.set_table(Text(subject_->name));
-  last.set_last(true);
-  last.set_rows_compared(subject_->totals.rows_compared());
-  *last.mutable_totals() = std::move(subject_->totals);
-  if (!status.ok()) {
-    last.mutable_error()->set_reason(ReasonOf(status));
-    last.mutable_error()->set_message(std::string(status.message()));
-    last.mutable_error()->mutable_at()->set_seconds(absl::ToUnixSeconds(absl::Now()));
-  }
+  v1::VerifyResponse last =
+      EndOfTable(Text(subject_->name), std::move(subject_->totals), status, absl::Now());
   subject_.reset();
   order_->sink->Put(std::move(last));
 }

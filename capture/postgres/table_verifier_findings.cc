@@ -8,7 +8,6 @@
 #include "capture/source.h"
 #include "proto/reason.h"
 #include "proto/table_name.h"
-#include "proto/value_json.h"
 
 namespace tidemark::capture::postgres {
 namespace {
@@ -19,20 +18,6 @@ static_assert(kKeysAskedMax <= kChunkRowsMax);
 
 absl::Status Refused(std::string_view reason, const std::string& message) {
   return ErrorWithReason(absl::StatusCode::kFailedPrecondition, reason, message);
-}
-
-// The key as an object of JSON, from an image of the whole row or of the key columns alone.
-std::string KeyJson(const RowShape& shape, std::string_view image, bool key_alone) {
-  const auto values = ValuesOf(image);
-  std::string json;
-  for (size_t i = 0; values.ok() && i < shape.key_columns.size(); ++i) {
-    const uint32_t column = shape.key_columns[i];
-    const std::string_view bytes = values->at(key_alone ? i : column);
-    v1::Value value;
-    if (!value.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) continue;
-    AppendJsonColumn(shape.column_names[column], value, &json);
-  }
-  return json.empty() ? "{}" : "{" + json.substr(1) + "}";
 }
 
 }  // namespace
@@ -118,14 +103,14 @@ void TableVerifier::AskNextTime(const absl::flat_hash_set<std::string>& came) {
 }
 
 absl::Status TableVerifier::CompareKeys(const TableChunk& chunk) {
-  const RowShape& shape = chunk.relation.shape;
+  const v1::TableSchema& schema = chunk.relation.schema;
   return lent_.comparison->Keys(chunk, asked_, [&](const KnownKey& key, RowVerdict verdict) {
     if (verdict == RowVerdict::kTouched) return LookAgain(key);
     // Those that both have were compared by the first pass.
     if (verdict != RowVerdict::kExtra) return;
     subject_->totals.set_rows_compared(subject_->totals.rows_compared() + 1);
     subject_->totals.set_extra(subject_->totals.extra() + 1);
-    Report(v1::DIFFERENCE_KIND_EXTRA, KeyJson(shape, key.image, /*key_alone=*/true), {});
+    Report(v1::DIFFERENCE_KIND_EXTRA, KeyJson(schema, key.image, ImageColumns::kKey), {});
   });
 }
 
@@ -138,18 +123,9 @@ void TableVerifier::Judge(const Relation& relation, const ComparedRow& row) {
   if (row.verdict == RowVerdict::kMissing) {
     totals.set_missing(totals.missing() + 1);
   } else {
-    for (const ColumnDifference& column : row.columns) {
-      *(column.absent ? finding.add_absent_columns() : finding.add_columns()) = column.name;
-    }
-    const bool incomplete = finding.columns().empty();
-    kind = incomplete ? v1::DIFFERENCE_KIND_INCOMPLETE : v1::DIFFERENCE_KIND_DIFFERENT;
-    if (incomplete) {
-      totals.set_incomplete(totals.incomplete() + 1);
-    } else {
-      totals.set_different(totals.different() + 1);
-    }
+    kind = CountDifferent(row.columns, &totals, &finding);
   }
-  Report(kind, KeyJson(relation.shape, row.after, /*key_alone=*/false), std::move(finding));
+  Report(kind, KeyJson(relation.schema, row.after, ImageColumns::kAll), std::move(finding));
 }
 
 void TableVerifier::LookAgain(KnownKey key) {

@@ -32,7 +32,8 @@ uint64_t WholeXid(uint32_t xid, uint64_t near) {
 absl::StatusOr<XidSnapshot> XidSnapshot::Parse(std::string_view text) {
   XidSnapshot snapshot;
   std::string_view rest = text;
-  bool good = TakeNumber(&rest, ':', &snapshot.xmin_) && TakeNumber(&rest, ':', &snapshot.xmax_);
+  bool good = TakeNumber(&rest, ':', &snapshot.xmin_) && TakeNumber(&rest, ':', &snapshot.xmax_) &&
+              snapshot.xmin_ <= snapshot.xmax_;
   while (good && !rest.empty()) {
     good = TakeNumber(&rest, ',', &snapshot.in_progress_.emplace_back());
   }

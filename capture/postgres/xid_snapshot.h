@@ -25,11 +25,13 @@ class XidSnapshot {
   uint64_t xmin() const { return xmin_; }
   // No transaction from it on is seen.
   uint64_t xmax() const { return xmax_; }
+  // Those below it that have not ended, rising.
+  const std::vector<uint64_t>& in_progress() const { return in_progress_; }
 
  private:
   uint64_t xmin_ = 0;
   uint64_t xmax_ = 0;
-  std::vector<uint64_t> in_progress_;  // rising
+  std::vector<uint64_t> in_progress_;
 };
 
 }  // namespace tidemark::capture::postgres

@@ -4,18 +4,15 @@
 
 #include "absl/time/time.h"
 #include "client/command/text_table.h"
+#include "proto/timestamps.h"
 
 namespace tidemark::command {
 namespace {
 
-absl::Duration Length(const google::protobuf::Duration& time) {
-  return absl::Seconds(time.seconds()) + absl::Nanoseconds(time.nanos());
-}
-
 std::string OverlapText(const v1::PollStatus& poll) {
   std::string text = "  overlap " + DurationText(poll.overlap());
   if (!poll.has_overlap_needed()) return text + ": the source does not say what is needed\n";
-  text += Length(poll.overlap_needed()) > Length(poll.overlap())
+  text += FromDuration(poll.overlap_needed()) > FromDuration(poll.overlap())
               ? fmt::format(": TOO SHORT, {} is needed: what is stamped before it is lost to polls",
                             DurationText(poll.overlap_needed()))
               : fmt::format(", {} is needed", DurationText(poll.overlap_needed()));

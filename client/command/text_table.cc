@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/time/time.h"
+#include "proto/timestamps.h"
 
 namespace tidemark::command {
 
@@ -35,8 +36,7 @@ std::string BytesText(uint64_t bytes) {
 }
 
 std::string DurationText(const google::protobuf::Duration& time) {
-  return absl::FormatDuration(absl::Trunc(
-      absl::Seconds(time.seconds()) + absl::Nanoseconds(time.nanos()), absl::Milliseconds(1)));
+  return absl::FormatDuration(absl::Trunc(FromDuration(time), absl::Milliseconds(1)));
 }
 
 std::string TimeText(const google::protobuf::Timestamp& time) {

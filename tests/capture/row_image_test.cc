@@ -106,6 +106,17 @@ TEST(RowImageTest, NamesTheColumnsThatDiffer) {  // proves A52
             absent);
 }
 
+TEST(RowImageTest, TellsAKeyInTheOrderOfTheKey) {
+  v1::TableSchema schema = Schema({"id", "w", "region"});
+  schema.add_key_columns(2);
+  schema.add_key_columns(0);
+  const std::string wanted = R"({"region":"eu","id":7})";
+  EXPECT_EQ(KeyJson(schema, Integer(7) + Text("x") + Text("eu"), ImageColumns::kAll), wanted);
+  EXPECT_EQ(KeyJson(schema, Text("eu") + Integer(7), ImageColumns::kKey), wanted);
+  EXPECT_EQ(KeyJson(schema, Text("eu"), ImageColumns::kKey), R"({"region":"eu"})");
+  EXPECT_EQ(KeyJson(schema, "no image", ImageColumns::kKey), "{}");
+}
+
 TEST(RowImageTest, WhatIsNoImageIsNeverTheSame) {
   const v1::TableSchema schema = Schema({"id"});
   const std::string row = Integer(300);

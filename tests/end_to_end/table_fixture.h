@@ -14,6 +14,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "proto/timestamps.h"
 #include "tests/testing/file_text.h"
 #include "tests/testing/live_postgres.h"
 #include "tests/testing/live_subscriber.h"
@@ -98,8 +99,7 @@ class TableFixture : public ::testing::Test {
     return WaitUntil(
         [&] {
           feed = StatusOfFeed();
-          const auto& seen = feed.tables_seen();
-          return absl::FromUnixSeconds(seen.seconds()) + absl::Nanoseconds(seen.nanos()) > now &&
+          return FromTimestamp(feed.tables_seen()) > now &&
                  StatusIn(feed, table).state() == v1::TABLE_FOLLOW_STATE_FOLLOWED;
         },
         kDeadline, [&] { return feed.ShortDebugString() + "\n" + tidemark_->Diagnostics(); });

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "proto/timestamps.h"
 
 namespace tidemark::testing {
 namespace {
@@ -14,10 +15,6 @@ namespace {
 constexpr char kSessionSql[] =
     "set lock_timeout = '150ms'; set deadlock_timeout = '40ms'; set client_min_messages = error";
 constexpr int kAttemptsMax = 100;
-
-absl::Time TimeOf(const google::protobuf::Timestamp& time) {
-  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
-}
 
 }  // namespace
 
@@ -148,7 +145,7 @@ std::vector<std::string> Workload::Unsettled() {
 
 void Workload::NoteStatus(const v1::FeedStatus& status) {
   if (!status.has_tables_seen()) return;
-  const absl::Time seen = TimeOf(status.tables_seen());
+  const absl::Time seen = FromTimestamp(status.tables_seen());
   std::lock_guard lock(mutex_);
   for (const v1::TableStatus& table : status.tables()) {
     if (table.state() != v1::TABLE_FOLLOW_STATE_FOLLOWED) continue;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "server/timestamps.h"
+#include "proto/timestamps.h"
 #include "tests/server/serving_fixture.h"
 #include "tests/testing/guarantees.h"
 #include "tests/testing/wait_until.h"

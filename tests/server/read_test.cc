@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "proto/timestamps.h"
 #include "server/limits.h"
-#include "server/timestamps.h"
 #include "tests/server/serving_fixture.h"
 
 namespace tidemark {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "proto/timestamps.h"
 #include "server/limits.h"
-#include "server/timestamps.h"
 #include "tests/server/serving_fixture.h"
 #include "tests/testing/guarantees.h"
 #include "tests/testing/wait_until.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "server/timestamps.h"
+#include "proto/timestamps.h"
 #include "tests/server/scripted_source.h"
 #include "tidemark/v1/feed.pb.h"
 

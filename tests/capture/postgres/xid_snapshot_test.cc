@@ -37,7 +37,7 @@ TEST(XidSnapshotTest, NothingInProgress) {
 }
 
 TEST(XidSnapshotTest, RefusesOtherText) {
-  for (const char* text : {"", "7", "7:", "a:b:", "7:8:x", "7:8:9;10", "7,8"}) {
+  for (const char* text : {"", "7", "7:", "a:b:", "7:8:x", "7:8:9;10", "7,8", "8:7:"}) {
     const auto snapshot = XidSnapshot::Parse(text);
     if (snapshot.ok()) {
       EXPECT_STREQ(text, "7:8") << "was taken";

@@ -1,4 +1,5 @@
-// Times in the forms of the API. Pure.
+// Times and lengths of time in the forms of the API. Pure; safe from any thread. Times and lengths
+// that are given are finite.
 #pragma once
 
 #include <google/protobuf/duration.pb.h>
@@ -25,6 +26,12 @@ inline google::protobuf::Duration ToDuration(absl::Duration duration) {
   result.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &rest));
   result.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
   return result;
+}
+
+// The same for what comes of a rate, which may be more than a Duration is allowed to hold: at most
+// 2^63 nanoseconds, 292 years.
+inline google::protobuf::Duration ToEstimate(absl::Duration duration) {
+  return ToDuration(absl::Nanoseconds(absl::ToInt64Nanoseconds(duration)));
 }
 
 inline absl::Time FromTimestamp(const google::protobuf::Timestamp& timestamp) {

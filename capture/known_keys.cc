@@ -1,12 +1,11 @@
-#include "capture/postgres/known_keys.h"
+#include "capture/known_keys.h"
 
 #include <utility>
 
-#include "capture/postgres/key_text.h"
 #include "capture/row_image.h"
 #include "capture/value_writer.h"
 
-namespace tidemark::capture::postgres {
+namespace tidemark::capture {
 namespace {
 
 // A field of an image around a serialized Value.
@@ -16,7 +15,8 @@ void AppendValue(ValueTag tag, std::string_view value, std::string* image) {
   image->append(value);
 }
 
-absl::StatusOr<KnownKey> KeyOf(const KnownRows& rows, const KnownRow& row) {
+absl::StatusOr<KnownKey> KeyOf(const KnownRows& rows, const KnownRow& row,
+                               const KeyTextOf& text_of) {
   const auto schema = rows.Schema(row.schema_id);
   if (!schema.ok()) return schema.status();
   const auto values = ValuesOf(row.after);
@@ -28,7 +28,7 @@ absl::StatusOr<KnownKey> KeyOf(const KnownRows& rows, const KnownRow& row) {
     if (!value.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
       return absl::DataLossError("a key of a stored row is unreadable");
     }
-    known.texts.push_back(InputText(value));
+    known.texts.push_back(text_of(value));
     AppendValue(ValueTag::kKey, bytes, &known.image);
   }
   return known;
@@ -37,7 +37,8 @@ absl::StatusOr<KnownKey> KeyOf(const KnownRows& rows, const KnownRow& row) {
 }  // namespace
 
 absl::StatusOr<std::deque<KnownKey>> LoadKnownKeys(KnownRows& known, const v1::TableSchema& table,
-                                                   std::string_view from) {
+                                                   std::string_view from,
+                                                   const KeyTextOf& text_of) {
   std::deque<KnownKey> keys;
   auto scan = known.Scan(table, from);
   if (!scan.ok()) return scan.status();
@@ -46,11 +47,11 @@ absl::StatusOr<std::deque<KnownKey>> LoadKnownKeys(KnownRows& known, const v1::T
     const auto more = (*scan)->Next(&row);
     if (!more.ok()) return more.status();
     if (!*more) break;
-    auto key = KeyOf(known, row);
+    auto key = KeyOf(known, row, text_of);
     if (!key.ok()) return key.status();
     keys.push_back(*std::move(key));
   }
   return keys;
 }
 
-}  // namespace tidemark::capture::postgres
+}  // namespace tidemark::capture
