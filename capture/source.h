@@ -100,6 +100,10 @@ struct LogEnd {
   Position position;
   // The source's clock, before the position was looked up.
   absl::Time clock;
+  // What has to be stored and synced before anybody relies on the end: without it, what a later
+  // connection tells up to there may be other transactions. Absent where the position alone says
+  // it.
+  std::optional<v1::Checkpoint> checkpoint = std::nullopt;
 };
 
 // Where capture is to end; whichever comes first, and neither: never.

@@ -117,7 +117,13 @@ absl::StatusOr<capture::CaptureBatch> IngestLoop::Read() {
   absl::Time now = absl::Now();
   BoundDesk::Errands errands = feed_.bounds().Look(now, feed_.tail().proved());
   if (errands.sample) {
-    feed_.bounds().Sampled(feed_.source().SampleEnd(), now);
+    std::optional<capture::LogEnd> end = feed_.source().SampleEnd();
+    if (end && end->checkpoint) {
+      capture::CaptureBatch kept;
+      kept.checkpoint = *std::move(end->checkpoint);
+      if (auto status = Ingest(std::move(kept)); !status.ok()) return status;
+    }
+    feed_.bounds().Sampled(end, now);
     now = absl::Now();
     errands = feed_.bounds().Look(now, feed_.tail().proved());
   }

@@ -116,16 +116,24 @@ absl::Status StopKeeper::LookUp(v1::StopRecord* record) {
     return absl::OkStatus();
   }
   look_up_due_ = absl::InfiniteFuture();
+  if (end->checkpoint) {
+    // With the end that held until now: this one is not set yet.
+    if (auto status = Append(*end->checkpoint, feed_.stop().record()); !status.ok()) return status;
+  }
   record->set_bound(std::string(end->position.WithOrdinal(0).bytes()));
   return feed_.source().StopAt(PointOf(*record));
 }
 
-absl::Status StopKeeper::Store(const v1::StopRecord& record) {
+absl::Status StopKeeper::Append(v1::Checkpoint checkpoint, const v1::StopRecord& record) {
   store::AppendBatch batch;
-  batch.checkpoint = feed_.store().checkpoint();
+  batch.checkpoint = std::move(checkpoint);
   *batch.checkpoint->mutable_stop() = record;
   if (auto status = feed_.store().Append(batch); !status.ok()) return status;
-  if (auto status = feed_.store().Sync(); !status.ok()) return status;
+  return feed_.store().Sync();
+}
+
+absl::Status StopKeeper::Store(const v1::StopRecord& record) {
+  if (auto status = Append(feed_.store().checkpoint(), record); !status.ok()) return status;
   writer_.SetStop(record);
   feed_.stop().Set(record);
   return absl::OkStatus();

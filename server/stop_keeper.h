@@ -29,6 +29,7 @@ class StopKeeper {
   absl::Status CarryOut(const StopOrders::Order& order, bool open);
   absl::StatusOr<v1::StopRecord> Resolve(const StopOrders::Order& order) const;
   absl::Status LookUp(v1::StopRecord* record);
+  absl::Status Append(v1::Checkpoint checkpoint, const v1::StopRecord& record);
   absl::Status Store(const v1::StopRecord& record);
 
   Feed& feed_;

@@ -2,7 +2,9 @@
 //
 // The end of the log is where the pull that begins when it is asked for will end: how many
 // transactions that pull tells is known as soon as they are listed. So the end is exact, and it is
-// proved once that pull has ended.
+// proved once that pull has ended. It is an end of that pull alone: one that began later would
+// count transactions in that were committed since then, and leave as many others out. So the pull
+// is stored before its end is told, and gone on with whatever becomes of this connection.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -83,8 +85,13 @@ std::optional<LogEnd> ChangelogSource::SampleEnd() {
     return std::nullopt;
   }
   if (!pull_->total()) return std::nullopt;
-  return LogEnd{Position::Of(generation_, told_.transactions() + *pull_->total()),
-                absl::FromUnixMicros(told_.clock_us())};
+  LogEnd end{Position::Of(generation_, told_.transactions() + *pull_->total()),
+             absl::FromUnixMicros(told_.clock_us())};
+  if (*pull_->total() > 0) {
+    end.checkpoint = CheckpointNow(v1::SNAPSHOT_PHASE_WHOLE);
+    NoteHandedOver();
+  }
+  return end;
 }
 
 void ChangelogSource::Prove(const std::optional<Position>& upto) {

@@ -169,6 +169,42 @@ TEST_F(StopTest, NowIsLookedUpOnceAfterTheSnapshotAndKept) {
   End(runner);
 }
 
+// What an end depends on is in the store before anybody has the end.
+TEST_F(StopTest, WhatAnEndDependsOnIsStoredBeforeTheEndIsTold) {
+  FeedFixture fixture;
+  Prepare(fixture);
+  const auto stored = [&] { return fixture.feed().store().checkpoint(); };
+  v1::Checkpoint depends = stored();
+  depends.mutable_changelog()->set_pulling("700:700:");
+  fixture.source().SetEnd(capture::LogEnd{At(25), TimeOf(1), depends});
+  auto runner = Run(fixture);
+  std::string found = "not answered";
+  std::mutex mutex;
+  const auto found_text = [&] {
+    std::lock_guard lock(mutex);
+    return found;
+  };
+  const auto ticket = fixture.feed().bounds().AskForEnd(absl::InfinitePast(), [&] {
+    std::lock_guard lock(mutex);
+    found = stored().changelog().pulling();
+  });
+  ASSERT_TRUE(WaitUntil([&] { return found_text() != "not answered"; }, 20s));
+  EXPECT_EQ(found_text(), "700:700:");
+  EXPECT_EQ(fixture.feed().bounds().EndOf(*ticket), At(25));
+
+  depends.mutable_changelog()->set_pulling("800:800:");
+  fixture.source().SetEnd(capture::LogEnd{At(26), TimeOf(1), depends});
+  Answer answer;
+  fixture.feed().stop().Give("now", answer.done());
+  const auto record = answer.Wait();
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->bound(), At(26).bytes());
+  EXPECT_EQ(stored().changelog().pulling(), "800:800:");
+  EXPECT_EQ(stored().stop().bound(), At(26).bytes());
+  EXPECT_EQ(stored().position(), At(10).bytes());
+  End(runner);
+}
+
 TEST_F(StopTest, ATimeIsWaitedForByTheClockOfTheSource) {
   FeedFixture fixture;
   Prepare(fixture);
