@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace tidemark::testing {
@@ -98,6 +99,10 @@ std::string PolledWorkload::Stamp(const Writer& writer, const std::string& table
 void PolledWorkload::End(Writer& writer, bool commit) {
   if (writer.open) Exec(writer, commit ? "commit" : "rollback");
   if (commit) committed_.insert(writer.pending.begin(), writer.pending.end());
+  if (commit && !writer.pending.empty()) {
+    const auto open = std::chrono::steady_clock::now() - writer.opened;
+    longest_open_ = std::max(longest_open_, std::chrono::ceil<std::chrono::milliseconds>(open));
+  }
   writer.pending.clear();
   writer.open = false;
 }
@@ -154,12 +159,12 @@ void PolledWorkload::Step() {
   }
   const auto index = static_cast<size_t>(dice_.Below(kSessions));
   Writer& writer = writers_[index];
+  if (!writer.open) writer.opened = now;
   if (writer.open && dice_.OneIn(6)) return End(writer, !dice_.OneIn(4));
   if (!writer.open && dice_.OneIn(6)) return Remove(index, dice_.OneIn(2) ? "buried" : "loose");
   if (!writer.open && dice_.OneIn(3)) {
     Exec(writer, "begin");
     writer.open = true;
-    writer.opened = now;
   }
   Write(index);
   if (!writer.open) End(writer, true);

@@ -50,6 +50,8 @@ class PolledWorkload {
   // Numbers of writes that are committed.
   const std::set<int64_t>& committed() const { return committed_; }
   int steps() const { return steps_; }
+  // Of a transaction that was committed, from before its beginning.
+  std::chrono::milliseconds longest_open() const { return longest_open_; }
 
  private:
   static constexpr int kSessions = 4;
@@ -58,6 +60,7 @@ class PolledWorkload {
     std::unique_ptr<PgSession> session;
     std::chrono::milliseconds skew{};
     bool open = false;
+    // Or when its last statement outside of a transaction began.
     std::chrono::steady_clock::time_point opened;
     std::vector<int64_t> pending;
   };
@@ -81,6 +84,7 @@ class PolledWorkload {
   std::set<int64_t> committed_;
   int64_t last_number_ = 0;
   int steps_ = 0;
+  std::chrono::milliseconds longest_open_{};
 };
 
 }  // namespace tidemark::testing
