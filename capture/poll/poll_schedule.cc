@@ -40,12 +40,15 @@ absl::Time PollSchedule::Due() const {
   return held == not_before_.end() ? due : std::max(due, held->second);
 }
 
+RowBudget::RowBudget(uint32_t rows_per_second)
+    : rows_per_second_(rows_per_second),
+      most_(std::max(1.0, rows_per_second * absl::ToDoubleSeconds(kBudgetSpan))) {}
+
 uint32_t RowBudget::Available(absl::Time now) {
   if (filled_ == absl::InfinitePast()) {
-    left_ = rows_per_second_;
+    left_ = most_;
   } else if (now > filled_) {
-    left_ =
-        std::min(rows_per_second_, left_ + rows_per_second_ * absl::ToDoubleSeconds(now - filled_));
+    left_ = std::min(most_, left_ + rows_per_second_ * absl::ToDoubleSeconds(now - filled_));
   }
   filled_ = std::max(filled_, now);
   return left_ < 1 ? 0 : static_cast<uint32_t>(left_);

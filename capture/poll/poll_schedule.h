@@ -14,6 +14,8 @@ namespace tidemark::capture::poll {
 inline constexpr absl::Duration kScanSliceMax = absl::Seconds(1);
 // Between two polls that somebody waits for.
 inline constexpr absl::Duration kDemandGap = absl::Milliseconds(20);
+// What a scan did not read adds up for so long: so much more than its rate it may read in a second.
+inline constexpr absl::Duration kBudgetSpan = absl::Milliseconds(200);
 // An idle feed writes how far it is that often at most.
 inline constexpr absl::Duration kProgressPeriod = absl::Seconds(1);
 
@@ -54,10 +56,10 @@ class PollSchedule {
   std::map<uint64_t, absl::Time> not_before_;
 };
 
-// How many rows may be read now at `rows_per_second`: what was not used adds up for a second. Pure.
+// How many rows may be read now at `rows_per_second`, beside what adds up in kBudgetSpan. Pure.
 class RowBudget {
  public:
-  explicit RowBudget(uint32_t rows_per_second) : rows_per_second_(rows_per_second) {}
+  explicit RowBudget(uint32_t rows_per_second);
 
   uint32_t Available(absl::Time now);
   void Take(uint64_t rows) { left_ -= static_cast<double>(rows); }
@@ -66,6 +68,7 @@ class RowBudget {
 
  private:
   const double rows_per_second_;
+  const double most_;
   double left_ = 0;
   absl::Time filled_ = absl::InfinitePast();
 };

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace tidemark::capture::poll {
 namespace {
 
@@ -70,23 +73,52 @@ TEST(PollScheduleTest, DoesNotCountWhatWasGivenUp) {
   EXPECT_EQ(schedule.ended(), 4u);
 }
 
-TEST(RowBudgetTest, GivesSoManyRowsASecondAndKeepsNoMoreThanThat) {
+// One that begins, or goes on after an hour, reads no second's rows beside those of the second.
+TEST(RowBudgetTest, GivesSoManyRowsASecondAndHardlyMoreAtOnce) {
   RowBudget budget(100);
-  EXPECT_EQ(budget.Available(kNow), 100u);
-  budget.Take(100);
+  EXPECT_EQ(budget.Available(kNow), 20u);
+  budget.Take(20);
   EXPECT_EQ(budget.Available(kNow), 0u);
   EXPECT_GT(budget.Next(kNow, 1), kNow);
   EXPECT_GE(budget.Available(budget.Next(kNow, 1)), 1u);
-  EXPECT_EQ(budget.Available(kNow + absl::Milliseconds(500)), 50u);
-  EXPECT_EQ(budget.Available(kNow + absl::Hours(1)), 100u);
+  EXPECT_EQ(budget.Available(kNow + absl::Milliseconds(150)), 15u);
+  EXPECT_EQ(budget.Available(kNow + absl::Hours(1)), 20u);
+}
+
+TEST(RowBudgetTest, ReadsNoMoreInAnySecondThanItsRateAndWhatAddedUp) {
+  RowBudget budget(1000);
+  std::vector<absl::Time> read;
+  absl::Time now = kNow;
+  // Chunks of a tenth of a second, as fast as they are let, with a pause of a minute.
+  for (int chunk = 0; chunk < 40; ++chunk) {
+    if (chunk == 20) now += absl::Minutes(1);
+    now = std::max(now, budget.Next(now, 100));
+    ASSERT_GE(budget.Available(now), 100u);
+    budget.Take(100);
+    read.push_back(now);
+  }
+  for (const absl::Time from : read) {
+    const auto within = std::count_if(read.begin(), read.end(), [&](absl::Time at) {
+      return at >= from && at < from + absl::Seconds(1);
+    });
+    EXPECT_LE(within, 12) << from;
+  }
 }
 
 TEST(RowBudgetTest, PaysBackWhatAChunkTookTooMuch) {
   RowBudget budget(100);
-  ASSERT_EQ(budget.Available(kNow), 100u);
-  budget.Take(300);
+  ASSERT_EQ(budget.Available(kNow), 20u);
+  budget.Take(220);
   EXPECT_EQ(budget.Available(kNow + absl::Seconds(1)), 0u);
-  EXPECT_EQ(budget.Available(kNow + absl::Seconds(3)), 100u);
+  EXPECT_EQ(budget.Available(kNow + absl::Seconds(3)), 20u);
+}
+
+// However slow it is.
+TEST(RowBudgetTest, ARowIsReadAtLast) {
+  RowBudget budget(1);
+  ASSERT_EQ(budget.Available(kNow), 1u);
+  budget.Take(1);
+  EXPECT_EQ(budget.Available(budget.Next(kNow, 1)), 1u);
 }
 
 }  // namespace
