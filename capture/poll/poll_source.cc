@@ -151,6 +151,7 @@ void PollSource::Close() {
   run_.reset();
   announced_.clear();
   sight_.reset();
+  to_show_.reset();
   engine_->Close();
   healing_.reset();
   if (phase_ != Phase::kClosed) Enter(Phase::kClosed, v1::SOURCE_STATE_CONNECTING, "not connected");
@@ -166,7 +167,17 @@ v1::Checkpoint PollSource::CheckpointAt(const Position& position, v1::SnapshotPh
 }
 
 // The store syncs before it shows what a poll told, and nothing is confirmed to a table.
-absl::Status PollSource::Confirm(const Position& /*durable*/) { return absl::OkStatus(); }
+absl::Status PollSource::Confirm(const Position& /*durable*/) {
+  ShowStored();
+  return absl::OkStatus();
+}
+
+void PollSource::ShowStored() {
+  if (!to_show_) return;
+  board_.Polled(*std::exchange(to_show_, std::nullopt));
+  board_.SetTables(done_);
+  board_.SetState(v1::SOURCE_STATE_STREAMING, "polling");
+}
 
 absl::StatusOr<CaptureBatch> PollSource::Read(absl::Time deadline) {
   absl::StatusOr<CaptureBatch> batch = ReadPhases(deadline);
@@ -177,6 +188,7 @@ absl::StatusOr<CaptureBatch> PollSource::Read(absl::Time deadline) {
 
 absl::StatusOr<CaptureBatch> PollSource::ReadPhases(absl::Time deadline) {
   CaptureBatch batch;
+  ShowStored();
   {
     std::lock_guard lock(wake_mutex_);
     nudged_ = false;

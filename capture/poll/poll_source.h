@@ -126,6 +126,8 @@ class PollSource final : public Source {
   absl::Status VerifyChunk(size_t table);
   std::optional<size_t> TableToScan();
   void NoteSight();
+  // What was handed over last is stored: the status may say so.
+  void ShowStored();
   void BeginDueScans();
   // The first error among all tables, when none is polled any more.
   absl::Status AllRefused(const v1::PollCheckpoint& checkpoint) const;
@@ -148,6 +150,8 @@ class PollSource final : public Source {
   poll::PollSchedule schedule_;
   poll::RowBudget budget_;
   poll::PollStatusBoard board_;
+  // Of the poll that was handed over last, until it is shown.
+  std::optional<poll::PollTally> to_show_;
   postgres::TableDesk desk_;
 
   Phase phase_ = Phase::kClosed;

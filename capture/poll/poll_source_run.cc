@@ -210,16 +210,15 @@ absl::StatusOr<bool> PollSource::EndSnapshot(CaptureBatch* batch) {
   batch->checkpoint = CheckpointAt(head_, v1::SNAPSHOT_PHASE_WHOLE);
   batch->notice = std::exchange(notice_, "");
   checkpointed_ = now;
-  board_.Polled({.began = run_->began,
-                 .took = now - run_->began,
-                 .rows_read = run_->rows_read,
-                 .changes = 0,
-                 .moment = run_->moment});
-  board_.SetTables(done_);
+  to_show_ = {.began = run_->began,
+              .took = now - run_->began,
+              .rows_read = run_->rows_read,
+              .changes = 0,
+              .moment = run_->moment};
   schedule_.Ended(now, false);
   run_.reset();
   conflicts_ = 0;
-  Enter(Phase::kWaiting, v1::SOURCE_STATE_STREAMING, "polling");
+  Enter(Phase::kWaiting, v1::SOURCE_STATE_SNAPSHOT, "storing the rows that were read");
   return true;
 }
 
@@ -326,12 +325,11 @@ absl::StatusOr<bool> PollSource::EndPoll(CaptureBatch* batch) {
   if (changes > 0) HandOver(batch);
   BeginDueScans();
   schedule_.Ended(now, IsScanning());
-  board_.Polled({.began = run_->began,
-                 .took = now - run_->began,
-                 .rows_read = run_->rows_read,
-                 .changes = changes,
-                 .moment = run_->moment});
-  board_.SetTables(done_);
+  to_show_ = {.began = run_->began,
+              .took = now - run_->began,
+              .rows_read = run_->rows_read,
+              .changes = changes,
+              .moment = run_->moment};
   conflicts_ = 0;
   run_->scan_until = std::max(now + absl::Milliseconds(1), schedule_.Due());
   run_->scan_until = std::min(run_->scan_until, now + poll::kScanSliceMax);
@@ -342,6 +340,8 @@ absl::StatusOr<bool> PollSource::EndPoll(CaptureBatch* batch) {
     batch->checkpoint = CheckpointAt(head_, v1::SNAPSHOT_PHASE_WHOLE);
     batch->notice = std::exchange(notice_, "");
     checkpointed_ = now;
+  } else {
+    ShowStored();
   }
   // No lock and no snapshot is held at the source while what was read is stored.
   return IsScanning() ? absl::StatusOr<bool>(due) : EndScans(batch);

@@ -164,6 +164,24 @@ TEST_F(PollSourceTest, WhatWasNotHandedOverWithACheckpointIsReadAgain) {
   EXPECT_THAT(driver->Changes(), ElementsAre(StartsWith("insert t id=1")));
 }
 
+// Whoever sees in the status that there was a poll can read what it told.
+TEST_F(PollSourceTest, APollIsShownWhenItIsStoredAndNotBefore) {
+  Exec("INSERT INTO t VALUES (1, 'x')");
+  PollDriver driver(PolledFeedOf(*postgres_));
+  ASSERT_TRUE(driver.Open().ok());
+  ASSERT_TRUE(testing::WaitUntil(
+      [&] {
+        const auto batch = driver.source().Read(absl::Now() + absl::Milliseconds(100));
+        return batch.ok() && batch->checkpoint && batch->checkpoint->poll().polls() == 1;
+      },
+      std::chrono::seconds(30)));
+  EXPECT_EQ(driver.Status().source_state(), v1::SOURCE_STATE_SNAPSHOT);
+  EXPECT_EQ(driver.Status().poll().polls(), 0u);
+  ASSERT_TRUE(driver.source().Confirm(Position()).ok());
+  EXPECT_EQ(driver.Status().source_state(), v1::SOURCE_STATE_STREAMING);
+  EXPECT_EQ(driver.Status().poll().polls(), 1u);
+}
+
 TEST_F(PollSourceTest, ASnapshotThatWasNotWholeBeginsAgain) {
   Exec("INSERT INTO t SELECT i, repeat('x', 100000) FROM generate_series(1, 40) i");
   PollDriver driver(PolledFeedOf(*postgres_));

@@ -67,8 +67,10 @@ absl::Status PollDriver::ReadOnce() {
     source_->Close();
     return batch.status();
   }
+  const bool kept = batch->checkpoint.has_value();
   Keep(*std::move(batch));
-  return absl::OkStatus();
+  if (!kept) return absl::OkStatus();
+  return source_->Confirm(Position::FromBytes(checkpoint.position()).value_or(Position()));
 }
 
 ::testing::AssertionResult PollDriver::ReadUntil(const std::function<bool()>& done) {
