@@ -194,6 +194,8 @@ void AddChangelog(const v1::ChangelogCheckpoint& changelog, Line* line) {
 }
 
 void AddMigration(const v1::MigrationRecord& migration, Line* line) {
+  if (migration.log_generation() != 0) line->Number("log_generation", migration.log_generation());
+  if (migration.phase() == v1::MIGRATION_PHASE_UNSPECIFIED) return;
   line->String("migration", v1::MigrationPhase_Name(migration.phase()))
       .String("migration_slot", migration.slot())
       .String("migration_publication", migration.publication())

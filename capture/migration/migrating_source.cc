@@ -50,6 +50,7 @@ absl::Status MigratingSource::Open(const v1::Checkpoint& checkpoint, uint32_t ge
   has_fresh_poll_ = false;
   not_before_ = absl::InfinitePast();
   from_log_ = checkpoint.has_postgres();
+  log_generation_ = checkpoint.migration().log_generation();
   ShowStatus();
   if (absl::Status stops = Active().StopAt(stop_); !stops.ok()) return stops;
   if (absl::Status opened = Active().Open(checkpoint, generation); !opened.ok()) return opened;
@@ -184,6 +185,9 @@ void MigratingSource::NoteLogged(CaptureBatch* batch) {
   if (newest_.migration().phase() == v1::MIGRATION_PHASE_SWITCHED && !IsReconciled()) {
     *batch->checkpoint->mutable_migration() = newest_.migration();
     return;
+  }
+  if (log_generation_ != 0) {
+    batch->checkpoint->mutable_migration()->set_log_generation(log_generation_);
   }
   if (newest_.migration().phase() == v1::MIGRATION_PHASE_SWITCHED && batch->notice.empty()) {
     batch->notice =

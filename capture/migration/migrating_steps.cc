@@ -291,15 +291,16 @@ absl::StatusOr<CaptureBatch> MigratingSource::OpenLogAt(postgres::Lsn at) {
   batch->gap->set_detail(
       fmt::format("polled up to here; captured from the log behind {}", LsnText(at)));
   NoteLogged(&*batch);
+  log_generation_ = PositionOf(*batch->checkpoint).generation();
   v1::MigrationRecord& switched = *batch->checkpoint->mutable_migration();
   switched = newest_.migration();
+  switched.set_log_generation(log_generation_);
   switched.set_phase(v1::MIGRATION_PHASE_SWITCHED);
   switched.set_consistent_lsn(at);
   switched.set_message("the tables are compared with their rows");
   *switched.mutable_poll() = newest_.poll();
   batch->notice = batch->gap->detail();
   parts_.poll->Close();
-  log_generation_ = PositionOf(*batch->checkpoint).generation();
   from_log_ = true;
   return batch;
 }

@@ -10,8 +10,6 @@
 namespace tidemark::capture {
 namespace {
 
-constexpr std::string_view kNativePrefix = "poll ";
-
 absl::Status NoSuchForm(std::string_view text) {
   return ErrorWithReason(
       absl::StatusCode::kInvalidArgument, reason::kRequestInvalid,
@@ -69,13 +67,13 @@ absl::Status PollSource::CheckBounded(const v1::Checkpoint& /*checkpoint*/) cons
 }
 
 std::string PollSource::NativeText(const Position& position) const {
-  return fmt::format("{}{}", kNativePrefix, position.engine_low());
+  return poll::PollText(position);
 }
 
 absl::StatusOr<Position> PollSource::ParseNative(std::string_view text, uint32_t generation) const {
   std::string_view digits = text;
-  if (!digits.starts_with(kNativePrefix)) return NoSuchForm(text);
-  digits.remove_prefix(kNativePrefix.size());
+  if (!digits.starts_with(poll::kPollWord)) return NoSuchForm(text);
+  digits.remove_prefix(poll::kPollWord.size());
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc() || end != digits.data() + digits.size() || number == 0) {

@@ -51,6 +51,8 @@ absl::Status PollSource::LeaveOut(size_t table, const absl::Status& error,
   if (state->error_reason() != ReasonOf(error)) {
     notice_ += fmt::format("{}{}: {}", notice_.empty() ? "" : "; ", ReasonOf(error),
                            std::string(error.message()));
+    state->set_error_position(std::string(head_.bytes()));
+    state->set_error_time_us(done_.clock_us());
   }
   state->set_error_reason(ReasonOf(error));
   state->set_error_message(std::string(error.message()));
@@ -267,6 +269,8 @@ absl::StatusOr<bool> PollSource::StepPoll(CaptureBatch* batch) {
   } else if (done) {
     StateOf(&work_, table)->clear_error_reason();
     StateOf(&work_, table)->clear_error_message();
+    StateOf(&work_, table)->clear_error_position();
+    StateOf(&work_, table)->clear_error_time_us();
   }
   if (done) {
     run_->rows_read += run_->polled->rows_read();

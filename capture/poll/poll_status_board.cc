@@ -1,5 +1,7 @@
 #include "capture/poll/poll_status_board.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "capture/snapshot_status.h"
@@ -37,7 +39,19 @@ v1::PolledTableStatus StatusOf(const v1::PolledTableState& state) {
   return status;
 }
 
+void FillSince(const v1::PolledTableState& state, v1::PositionStatus* since) {
+  const auto position = Position::FromBytes(state.error_position());
+  if (!position.ok()) return;
+  since->set_position(position->Text());
+  since->set_native_position(PollText(*position));
+  SetTime(absl::FromUnixMicros(state.error_time_us()), since->mutable_commit_time());
+}
+
 }  // namespace
+
+std::string PollText(const Position& position) {
+  return fmt::format("{}{}", kPollWord, position.engine_low());
+}
 
 PollStatusBoard::PollStatusBoard(const PollSettings& settings) : settings_(settings) {
   *poll_.mutable_overlap() = ToDuration(settings_.overlap);
@@ -96,6 +110,7 @@ void PollStatusBoard::SetTables(const v1::PollCheckpoint& checkpoint) {
     problem.set_table(TableNameText(state.schema_name(), state.table_name()));
     problem.set_reason(state.error_reason());
     problem.set_message(state.error_message());
+    FillSince(state, problem.mutable_since());
     problems_.push_back(std::move(problem));
   }
 }

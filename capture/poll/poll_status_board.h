@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "capture/poll/poll_engine.h"
 #include "capture/poll/poll_settings.h"
+#include "proto/position.h"
 #include "tidemark/v1/admin.pb.h"
 #include "tidemark/v1/stored.pb.h"
 
@@ -23,6 +24,10 @@ struct PollTally {
   uint64_t changes = 0;
   PollMoment moment;
 };
+
+// As people write the position of a poll: poll 17.
+inline constexpr std::string_view kPollWord = "poll ";
+std::string PollText(const Position& position);
 
 // Safe from any thread; nothing here waits for a source.
 class PollStatusBoard {

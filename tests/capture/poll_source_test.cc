@@ -386,10 +386,20 @@ TEST_F(PollSourceTest, ASourceThatWasSetBackIsLoudUntilAllRowsAreCompared) {
   Exec("TRUNCATE t; INSERT INTO t VALUES (1, 'older', '2025-12-01')");
   ASSERT_TRUE(driver->ReadUntil([&] { return driver->Status().table_problems_size() > 0; }));
   EXPECT_EQ(driver->Status().table_problems(0).reason(), reason::kSourceRewound);
-  // The other goes on.
+  const v1::PositionStatus since = driver->Status().table_problems(0).since();
+  const auto behind = driver->source().ParseNative(since.native_position(), 1);
+  ASSERT_TRUE(behind.ok()) << behind.status();
+  EXPECT_EQ(since.position(), behind->Text());
+  EXPECT_GT(since.commit_time().seconds(), 0);
+  // The other goes on, and the moment stays.
   Exec("INSERT INTO other VALUES (1)");
   ASSERT_TRUE(driver->Poll());
   EXPECT_THAT(driver->NewChanges(), ElementsAre(StartsWith("insert other id=1")));
+  EXPECT_EQ(driver->Status().table_problems(0).since().position(), since.position());
+  driver->Restart();
+  ASSERT_TRUE(driver->Poll());
+  ASSERT_EQ(driver->Status().table_problems_size(), 1);
+  EXPECT_EQ(driver->Status().table_problems(0).since().position(), since.position());
   ASSERT_TRUE(driver->source()
                   .OrderTable({.kind = TableOrder::Kind::kRead, .schema = "public", .table = "t"})
                   .ok());

@@ -97,6 +97,7 @@ class MigratingSourceTest : public ::testing::Test {
     auto side = std::make_unique<ScriptedSide>();
     poll_ = poll.get();
     log_ = log.get();
+    log->SetNativePrefix("log ");
     side_ = side.get();
     LogPlan plan;
     plan.server.set_system_identifier("7");
@@ -229,10 +230,35 @@ TEST_F(MigratingSourceTest, GoesFromPollingToTheLogStepByStep) {
   compared.table_states.back().set_followed(true);
   log_->Yield(std::move(compared));
   Read();
-  EXPECT_FALSE(checkpoint_.has_migration());
+  EXPECT_EQ(checkpoint_.migration().phase(), v1::MIGRATION_PHASE_UNSPECIFIED);
+  EXPECT_EQ(StatusText(), ": ");
   Order();
   Read();
   EXPECT_EQ(ReasonOf(answers_.back()), reason::kMigrationRefused);
+}
+
+// As many polls as there may be places in a log: what a position is, its generation says, also in
+// later lives of the server and when the move has long ended.
+TEST_F(MigratingSourceTest, APositionOfAPollStaysOne) {
+  const Position polled = Position::Of(1, uint64_t{0x3000000});
+  const Position logged = Position::Of(2, uint64_t{kSwitchAt + 1});
+  EXPECT_EQ(source_->NativeText(polled), "50331648");
+  Overlap();
+  Switch();
+  const auto expect_told_apart = [&] {
+    EXPECT_EQ(source_->NativeText(polled), "50331648");
+    EXPECT_EQ(source_->NativeText(logged), "log 33554689");
+  };
+  expect_told_apart();
+  Start();
+  expect_told_apart();
+  for (const auto at : {kSwitchAt + 1, kSwitchAt + 2}) {
+    log_->Yield(Logged(at));
+    Read();
+  }
+  ASSERT_EQ(checkpoint_.migration().phase(), v1::MIGRATION_PHASE_UNSPECIFIED);
+  Start();
+  expect_told_apart();
 }
 
 // proves A30: each step is durable, and goes on from there.

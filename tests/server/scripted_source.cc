@@ -188,7 +188,13 @@ void ScriptedSource::SetNotes(std::vector<std::string> notes,
 }
 
 std::string ScriptedSource::NativeText(const Position& position) const {
-  return std::to_string(position.engine_low());
+  std::lock_guard lock(mutex_);
+  return native_prefix_ + std::to_string(position.engine_low());
+}
+
+void ScriptedSource::SetNativePrefix(std::string prefix) {
+  std::lock_guard lock(mutex_);
+  native_prefix_ = std::move(prefix);
 }
 
 absl::StatusOr<Position> ScriptedSource::ParseNative(std::string_view text,

@@ -35,6 +35,8 @@ class ScriptedSource final : public capture::Source {
   capture::StopPoint stop() const;
   // What Describe says beside the engine.
   void SetNotes(std::vector<std::string> notes, std::vector<capture::TableNote> table_notes);
+  // What stands before the number of a position that people read; nothing at first.
+  void SetNativePrefix(std::string prefix);
   // What Verify answers, and the last order that it took.
   void SetVerify(absl::Status status);
   capture::VerifyOrder verify() const;
@@ -80,6 +82,7 @@ class ScriptedSource final : public capture::Source {
   capture::VerifyOrder verify_;
   std::vector<std::string> tables_;
   std::vector<std::string> notes_;
+  std::string native_prefix_;
   std::vector<capture::TableNote> table_notes_;
   v1::SourceState state_ = v1::SOURCE_STATE_CONNECTING;
 };
