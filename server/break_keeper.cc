@@ -27,9 +27,11 @@ absl::Status BreakKeeper::OnEnded(const absl::Status& error) {
   if (answer == BreakAnswer::kNoteAndStop && !feed_.store().checkpoint().has_broken()) {
     if (auto noted = Note(error, v1::RECOVERY_POLICY_STOP); !noted.ok()) return noted;
   }
-  return ErrorWithReason(error.code(), why,
-                         fmt::format("{}; {}", TextOf(error), BreakRemedy(why, feed_.name())),
-                         DetailsOf(error));
+  return ErrorWithReason(
+      error.code(), why,
+      fmt::format("{}; {}", TextOf(error),
+                  BreakRemedy(why, feed_.name(), feed_.source().Describe().engine)),
+      DetailsOf(error));
 }
 
 bool BreakKeeper::WaitsForOrder(const absl::Status& error) const {

@@ -53,17 +53,23 @@ bool IsBreak(std::string_view reason) {
   return IsLasting(reason) || reason == reason::kSourceRewound || reason == reason::kSourceReplaced;
 }
 
-std::string BreakRemedy(std::string_view reason, std::string_view feed) {
+std::string BreakRemedy(std::string_view reason, std::string_view feed, std::string_view engine) {
+  std::string_view what =
+      "every table is read again, and what really differs is told; gap_and_continue gives up what "
+      "is missing";
+  if (engine == "poll") what = "every table is read again, and what really differs is told";
+  if (engine == "changelog") {
+    what =
+        "everything that the changelog holds is told again, in a new generation; what it lost is "
+        "missing";
+  }
   std::string first;
   if (reason == reason::kSourceReplaced) {
     first = "correct the address and restart; or, if this one took the place of the old one, ";
   } else if (reason == reason::kSourceTimeline) {
     first = "connect to the old primary and restart; or ";
   }
-  return fmt::format(
-      "{}run: tidemark recover {} --policy resnapshot (every table is read again, and what really "
-      "differs is told; gap_and_continue gives up what is missing)",
-      first, feed);
+  return fmt::format("{}run: tidemark recover {} --policy resnapshot ({})", first, feed, what);
 }
 
 }  // namespace tidemark

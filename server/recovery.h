@@ -35,6 +35,6 @@ BreakAnswer AnswerTo(std::string_view reason, v1::RecoveryPolicy configured);
 bool IsBreak(std::string_view reason);
 
 // What to do about a break that stopped a feed, for the end of a message.
-std::string BreakRemedy(std::string_view reason, std::string_view feed);
+std::string BreakRemedy(std::string_view reason, std::string_view feed, std::string_view engine);
 
 }  // namespace tidemark

@@ -65,7 +65,7 @@ std::string FindingsText(const v1::FeedConfig& feed, const std::vector<Finding>&
       text +=
           fmt::format("    then:    {}\n",
                       heals ? "the server goes on by itself, as recovery says: " + feed.recovery()
-                            : BreakRemedy(finding.reason, feed.name()));
+                            : BreakRemedy(finding.reason, feed.name(), "postgres"));
     }
   }
   return text;

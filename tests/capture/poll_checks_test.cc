@@ -118,6 +118,41 @@ TEST_F(PollChecksTest, ATombstoneTableHasToFit) {
       Contains(Is(Finding::Severity::kError, reason::kCursorColumnUnusable, "ALTER TABLE")));
 }
 
+// proves A14
+TEST_F(PollChecksTest, TombstonesWithoutAnIndexAreWarnedOf) {
+  Exec("CREATE TABLE gone (id int NOT NULL, at timestamptz NOT NULL)");
+  const PolledOptions options{.tombstones = "public.gone"};
+  const std::string by_stamp = "CREATE INDEX CONCURRENTLY ON \"public\".\"gone\" (\"at\", \"id\")";
+  const std::string by_key = "CREATE INDEX CONCURRENTLY ON \"public\".\"gone\" (\"id\", \"at\")";
+  const auto warning = [](const std::string& create) {
+    return Is(Finding::Severity::kWarning, reason::kCursorIndexMissing, create);
+  };
+  EXPECT_THAT(Check(options), ElementsAre(warning(by_stamp), warning(by_key)));
+  Exec("CREATE INDEX ON gone (at, id)");
+  EXPECT_THAT(Check(options), ElementsAre(warning(by_key)));
+  // Part of the rows is not all of them.
+  Exec("CREATE INDEX ON gone (id) WHERE id > 7");
+  EXPECT_THAT(Check(options), ElementsAre(warning(by_key)));
+  Exec("CREATE INDEX ON gone (id)");
+  EXPECT_THAT(Check(options), ElementsAre(Is(Finding::Severity::kOk, "", "")));
+}
+
+// Before the move it is polled whatever the log lacks; the move refuses that itself.
+TEST_F(PollChecksTest, WhatTheLogLacksIsAWarningBesideAPollBlock) {
+  v1::FeedConfig config = PolledFeedOf(*postgres_);
+  config.mutable_postgres()->set_host("127.0.0.1");
+  config.mutable_postgres()->set_port(1);
+  config.mutable_postgres()->set_database("postgres");
+  config.mutable_postgres()->set_user("postgres");
+  const auto error = ::testing::Field(&Finding::severity, Finding::Severity::kError);
+  const std::vector<Finding> findings = CheckSource(config);
+  EXPECT_THAT(findings, Contains(Is(Finding::Severity::kWarning, reason::kSourceUnreachable, "")));
+  EXPECT_THAT(findings, ::testing::Not(Contains(error)));
+  Exec("DROP TABLE t");
+  EXPECT_THAT(CheckSource(config),
+              Contains(Is(Finding::Severity::kError, reason::kSourceTableMissing, "")));
+}
+
 TEST_F(PollChecksTest, AServerThatCannotBeReachedIsAFinding) {
   ASSERT_TRUE(postgres_->Stop().ok());
   EXPECT_THAT(Check({}),

@@ -65,11 +65,27 @@ TEST(RecoveryTest, EveryReasonHasAnAnswer) {
 }
 
 TEST(RecoveryTest, TheRemedyIsACommand) {
-  EXPECT_THAT(BreakRemedy(reason::kSlotLost, "shop"),
+  EXPECT_THAT(BreakRemedy(reason::kSlotLost, "shop", "postgres"),
               HasSubstr("run: tidemark recover shop --policy resnapshot"));
-  EXPECT_THAT(BreakRemedy(reason::kSlotLost, "shop"), Not(HasSubstr("primary")));
-  EXPECT_THAT(BreakRemedy(reason::kSourceTimeline, "shop"), HasSubstr("old primary"));
-  EXPECT_THAT(BreakRemedy(reason::kSourceReplaced, "shop"), HasSubstr("address"));
+  EXPECT_THAT(BreakRemedy(reason::kSlotLost, "shop", "postgres"), Not(HasSubstr("primary")));
+  EXPECT_THAT(BreakRemedy(reason::kSourceTimeline, "shop", "postgres"), HasSubstr("old primary"));
+  EXPECT_THAT(BreakRemedy(reason::kSourceReplaced, "shop", "postgres"), HasSubstr("address"));
+}
+
+// What a recovery does is not the same for every engine, nor are both policies taken by each.
+TEST(RecoveryTest, TheRemedySaysWhatComesOfIt) {
+  const std::string log = BreakRemedy(reason::kSourceRewound, "shop", "postgres");
+  EXPECT_THAT(log, HasSubstr("every table is read again"));
+  EXPECT_THAT(log, HasSubstr("gap_and_continue"));
+  const std::string polled = BreakRemedy(reason::kSourceRewound, "shop", "poll");
+  EXPECT_THAT(polled, HasSubstr("every table is read again"));
+  EXPECT_THAT(polled, Not(HasSubstr("gap_and_continue")));
+  const std::string changelog = BreakRemedy(reason::kSourceRewound, "shop", "changelog");
+  EXPECT_THAT(changelog, HasSubstr("everything that the changelog holds is told again"));
+  EXPECT_THAT(changelog, Not(HasSubstr("table is read")));
+  for (const std::string& text : {log, polled, changelog}) {
+    EXPECT_THAT(text, HasSubstr("tidemark recover shop --policy resnapshot"));
+  }
 }
 
 v1::StopRecord Stop(const std::string& requested, std::optional<uint64_t> bound) {
