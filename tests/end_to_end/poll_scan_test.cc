@@ -9,6 +9,7 @@ namespace tidemark::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
@@ -117,6 +118,30 @@ TEST_F(PollScanTest, ASourceThatWentBackIsLoud) {
   tidemark_->Kill9();
   Launch();
   EXPECT_TRUE(feeds_[0]->WaitForComplaint("SOURCE_REWOUND")) << "it is not forgotten";
+}
+
+// proves A43: no poll takes an order of a feed that stopped, and what is said of it says what does.
+TEST_F(PollScanTest, AFeedThatStoppedWhereItsTableWentBackIsRecovered) {
+  Exec({"create table seqd (id bigint primary key, n bigint not null)",
+        "create index on seqd (n, id)",
+        "insert into seqd select i, 1000000 + i from generate_series(1, 10) i"});
+  StartFeeds({{.tables = {"{table: public.seqd, cursor: n}"}}});
+  if (HasFatalFailure()) return;
+  Exec({"begin", "delete from seqd", "insert into seqd select i, i from generate_series(1, 7) i",
+        "commit"});
+  ASSERT_TRUE(feed().WaitForComplaint("SOURCE_REWOUND"));
+  EXPECT_THAT(PolledFeed::Complaints(feed().Status()), HasSubstr("tidemark recover main"));
+  EXPECT_FALSE(feed().StartSnapshot("public.seqd").ok());
+  const auto recovered = tidemark_->Run({"recover", "main", "--policy", "resnapshot"});
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  ASSERT_EQ(recovered->exit_code, 0) << recovered->err;
+  Exec({"insert into seqd values (8, 8)"});
+  const std::vector<std::string> there = There("select * from seqd");
+  ASSERT_TRUE(feed().subscriber().FollowUntil([&] { return feed().Rows("public.seqd") == there; },
+                                              PolledFeed::kDeadline))
+      << feed().Status().DebugString() << tidemark_->Diagnostics();
+  EXPECT_EQ(feed().Status().generation(), 2u);
+  EXPECT_EQ(feed().Status().gaps(), 1u);
 }
 
 }  // namespace
