@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<KnownKey>> ChunkScan::Gone(size_t table, const v1::Ta
                                                       const std::vector<KnownKey>& asked) {
   std::vector<KnownKey> gone;
   if (asked.empty()) return gone;
-  PageOrder order{.part = PageOrder::Part::kKeys};
+  PageOrder order{.part = PageOrder::Part::kKeysAlone};
   for (const KnownKey& key : asked) order.keys.push_back(key.texts);
   absl::StatusOr<RowPage> page = engine_.ReadPage(table, order);
   if (!page.ok()) return page.status();

@@ -104,6 +104,8 @@ struct PageOrder {
     kByKey,
     // Those of `keys` that are there.
     kKeys,
+    // The same without what they hold: key and key_image alone, as of a tombstone.
+    kKeysAlone,
   };
   Part part = Part::kWindow;
   // Behind these. kNulls and kByKey use the key alone.

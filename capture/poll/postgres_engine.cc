@@ -354,18 +354,20 @@ absl::StatusOr<RowPage> PostgresEngine::ReadPage(size_t table, const PageOrder& 
   std::vector<std::string> lines;
   bool was_cut = false;
   // A key that is asked for and does not come counts as gone.
-  const bool cut = order.part != PageOrder::Part::kKeys;
+  const bool by_keys =
+      order.part == PageOrder::Part::kKeys || order.part == PageOrder::Part::kKeysAlone;
+  const bool cut = !by_keys;
   absl::Status read =
       ReadLines(PageCopySql(known.known->sql, known.window, sized), table, cut, &lines, &was_cut);
   if (!read.ok()) return read;
   const auto came = static_cast<uint32_t>(lines.size());
   if (was_cut) {
     known.rows_max = std::max(came, 1u);
-  } else if (known.rows_max < order.rows_max) {
+  } else if (!by_keys && known.rows_max < order.rows_max) {
     known.rows_max = known.rows_max * 2;
   }
   RowPage page;
-  page.at_end = !was_cut && (order.part == PageOrder::Part::kKeys || came < sized.rows_max);
+  page.at_end = !was_cut && (by_keys || came < sized.rows_max);
   for (const std::string& line : lines) {
     absl::StatusOr<PolledRow> row = RowOf(*known.known, line);
     if (!row.ok()) return row.status();

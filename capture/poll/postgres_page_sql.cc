@@ -226,6 +226,7 @@ std::string PartCondition(const PageSql& table, const WindowTexts& window, const
     case Part::kByKey:
       return BehindKey(table, order.after.key);
     case Part::kKeys:
+    case Part::kKeysAlone:
       return WithKeys(table, order.keys);
   }
   return "false";
@@ -234,6 +235,13 @@ std::string PartCondition(const PageSql& table, const WindowTexts& window, const
 bool OrderedByKey(PageOrder::Part part) {
   return part == PageOrder::Part::kNulls || part == PageOrder::Part::kByKey ||
          part == PageOrder::Part::kKeys;
+}
+
+// A line as of a tombstone. Rows may be wide, and many keys are asked for at a time.
+std::string KeysAloneSql(const PageSql& table, const PageOrder& order) {
+  return fmt::format("SELECT 'd', NULL, false, false, false, false, {}, NULL FROM {} r WHERE {}",
+                     fmt::join(Prefixed("r", table.key), ", "), table.from,
+                     WithKeys(table, order.keys));
 }
 
 std::string Where(const std::string& condition) {
@@ -411,6 +419,9 @@ std::string PageCopySql(const PageSql& table, const WindowTexts& window, const P
   const Leg leg = RowLeg(table);
   if (order.part == PageOrder::Part::kWindow && table.tombstones) {
     return fmt::format("COPY ({}) TO STDOUT", MergedSql(table, window, order));
+  }
+  if (order.part == PageOrder::Part::kKeysAlone) {
+    return fmt::format("COPY ({}) TO STDOUT", KeysAloneSql(table, order));
   }
   const std::string by =
       OrderedByKey(order.part) ? fmt::format("{}", fmt::join(leg.key, ", ")) : leg.OrderBy();

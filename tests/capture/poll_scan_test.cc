@@ -158,6 +158,31 @@ TEST_F(PollScanTest, AScanGoesOnWhereItWasWhenTheSourceIsOpenedAgain) {
   EXPECT_EQ(driver->rows.Count("public.t"), 201u);
 }
 
+// A key that came with its row and the same key alone are one, whatever its columns are.
+TEST_F(PollScanTest, KeysOfEveryKindAreThereWhenTheyAre) {
+  const std::string key = "a, b, c, d, e, f, g, h";
+  Exec(
+      "CREATE TABLE k (a text, b uuid, c bytea, d numeric, e timestamptz, f char(5), g bool, h "
+      "date, at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (" +
+      key + ")); CREATE INDEX ON k (at, " + key + "); INSERT INTO k (" + key +
+      ") VALUES (E'a''b\\\\\\t', gen_random_uuid(), '\\x00ff', 1.50, '2026-01-01 "
+      "00:00:00.123456+02', 'x', true, '2026-01-01'), ('', gen_random_uuid(), '', -0.001, "
+      "'infinity', '', false, '-infinity'), ('gone', gen_random_uuid(), '\\x01', 7, "
+      "'2026-01-01 00:00:00+00', 'y', true, '2026-02-01')");
+  auto driver = Begin(PolledFeedOf(*postgres_, {{.table = "public.k"}}));
+  ASSERT_EQ(driver->rows.Count("public.k"), 3u);
+  Exec("DELETE FROM k WHERE a = 'gone'");
+  ASSERT_TRUE(driver->source()
+                  .OrderTable({.kind = TableOrder::Kind::kRead, .schema = "public", .table = "k"})
+                  .ok());
+  ASSERT_TRUE(driver->ReadUntil([&] { return driver->rows.Count("public.k") == 2; }));
+  ASSERT_TRUE(driver->ReadUntil([&] { return !driver->Table().scan().running(); }));
+  EXPECT_EQ(driver->Table().scan().extra(), 1u);
+  EXPECT_EQ(driver->Table().scan().missing(), 0u);
+  EXPECT_EQ(driver->Table().scan().different(), 0u);
+  EXPECT_EQ(driver->transactions.size(), 1u);
+}
+
 TEST_F(PollScanTest, AScanComesByItsPeriod) {
   Exec("INSERT INTO t VALUES (1, 'x'), (2, 'y')");
   v1::FeedConfig config = PolledFeedOf(*postgres_);

@@ -94,6 +94,15 @@ TEST(PageSqlTest, EveryLiteralIsQuoted) {
               HasSubstr("WHERE r.\"id\" IN ('it''s'::integer, 'b'::integer)"));
 }
 
+// Hundreds of wide rows would have to be held for nothing.
+TEST(PageSqlTest, WhetherKeysAreThereIsAskedWithoutTheirRows) {
+  const PageOrder order{.part = PageOrder::Part::kKeysAlone, .keys = {{"1"}, {"2"}}};
+  const std::string sql = PageCopySql(Sample(), SampleWindow(), order);
+  EXPECT_THAT(sql, HasSubstr("r.\"id\", NULL FROM"));
+  EXPECT_THAT(sql, HasSubstr("r.\"id\" IN ('1'::integer, '2'::integer)"));
+  EXPECT_THAT(sql, Not(HasSubstr("r.\"at\"")));
+}
+
 // proves A23
 TEST(PageSqlTest, TombstonesComeAmongTheRowsInTheOrderOfTheirStamps) {
   PageSql table = Sample();
