@@ -7,7 +7,7 @@ namespace tidemark::capture::poll {
 void PollSchedule::Reset(uint64_t ended) {
   begun_ = ended_ = ended;
   ended_at_ = next_ = absl::InfinitePast();
-  not_before_.clear();
+  not_before_.erase(not_before_.begin(), not_before_.upper_bound(ended));
 }
 
 void PollSchedule::Began() {

@@ -26,7 +26,7 @@ class PollSchedule {
   PollSchedule(absl::Duration interval, absl::Duration delay)
       : interval_(interval), delay_(delay) {}
 
-  // `ended` polls were there.
+  // `ended` polls were there. What was sampled holds on.
   void Reset(uint64_t ended);
   void Began();
   void Ended(absl::Time now, bool scanning);

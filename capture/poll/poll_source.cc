@@ -124,6 +124,8 @@ absl::Status PollSource::Open(const v1::Checkpoint& checkpoint, uint32_t generat
   if (!position.ok()) return position.status();
   head_ = *position;
   schedule_.Reset(done_.polls());
+  // The next poll may be one that was sampled as the last a moment ago, in another life.
+  if (stop_.bound) schedule_.Sample(absl::Now());
   board_.SetTables(done_);
   if (absl::Status ahead = StopAt(stop_); !ahead.ok()) return ahead;
   Enter(heals ? Phase::kHealing : Phase::kWaiting, v1::SOURCE_STATE_STREAMING, "polling");

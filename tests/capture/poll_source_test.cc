@@ -539,6 +539,22 @@ TEST_F(PollSourceTest, EndsBehindThePollThatIsNamedOrSampled) {
             reason::kRequestInvalid);
 }
 
+// The server dies when the end was sampled. What was stamped just before waits for the fence, and
+// so does the poll that is to be the last.
+TEST_F(PollSourceTest, TheLastPollComesBehindTheFenceAfterADeathToo) {
+  v1::FeedConfig config = PolledFeedOf(*postgres_);
+  config.mutable_poll()->mutable_delay()->set_seconds(1);
+  auto driver = Begin(config);
+  ASSERT_TRUE(driver->Poll());
+  Exec("INSERT INTO t VALUES (1, 'x')");
+  const std::optional<LogEnd> end = driver->source().SampleEnd();
+  ASSERT_TRUE(end);
+  driver->Restart();
+  ASSERT_TRUE(driver->source().StopAt({.bound = end->position, .time = std::nullopt}).ok());
+  ASSERT_TRUE(driver->ReadUntil([&] { return driver->finished.has_value(); }));
+  EXPECT_THAT(driver->NewChanges(), SizeIs(1));
+}
+
 TEST_F(PollSourceTest, AStandbyIsPolledAndMayBePromoted) {
   auto standby = testing::LivePostgres::CreateStandby(*postgres_);
   ASSERT_TRUE(standby.ok()) << standby.status();

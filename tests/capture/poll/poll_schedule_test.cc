@@ -33,6 +33,20 @@ TEST(PollScheduleTest, HoldsThePollThatProvesASampleBackUntilNothingOfItWaits) {
   EXPECT_EQ(schedule.Sample(kNow + absl::Milliseconds(1100)), 10u);
 }
 
+TEST(PollScheduleTest, HoldsItBackOverALostConnectionToo) {
+  PollSchedule schedule(absl::Milliseconds(100), absl::Seconds(1));
+  schedule.Reset(7);
+  EXPECT_EQ(schedule.Sample(kNow), 8u);
+  schedule.Reset(7);
+  EXPECT_EQ(schedule.Due(), kNow + absl::Seconds(1));
+  // Some that ended were not stored: the one that was sampled is still to come.
+  schedule.Reset(6);
+  EXPECT_LE(schedule.Due(), kNow);
+  schedule.Began();
+  schedule.Ended(kNow, false);
+  EXPECT_EQ(schedule.Due(), kNow + absl::Seconds(1));
+}
+
 TEST(PollScheduleTest, OnePollThatHasBegunProvesNothing) {
   PollSchedule schedule(absl::Seconds(5), absl::ZeroDuration());
   schedule.Reset(7);
