@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_split.h"
+#include "capture/poll/tombstone_indexes.h"
 #include "capture/postgres/publication.h"
 #include "capture/postgres/sql_text.h"
 #include "capture/postgres/table_catalog.h"
@@ -68,13 +69,6 @@ constexpr char kKeysSql[] =
     " i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS"
     " NULL AND k.place <= i.indnkeyatts GROUP BY i.indexrelid, i.indisprimary ORDER BY"
     " i.indisprimary DESC, i.indexrelid";
-
-// The columns of every usable index, in its order.
-constexpr char kIndexedSql[] =
-    "SELECT string_agg(a.attname, chr(1) ORDER BY k.place) FROM pg_index i CROSS JOIN LATERAL"
-    " unnest(i.indkey) WITH ORDINALITY k(attnum, place) JOIN pg_attribute a ON a.attrelid ="
-    " i.indrelid AND a.attnum = k.attnum WHERE i.indrelid = {} AND i.indisvalid AND i.indpred IS"
-    " NULL AND i.indexprs IS NULL AND k.place <= i.indnkeyatts GROUP BY i.indexrelid";
 
 struct Column {
   std::string name;
@@ -153,8 +147,6 @@ class Look {
   absl::Status ReadKey();
   absl::Status Describe();
   absl::Status LookAtTombstones();
-  // `columns`: the stamp of the tombstones, then their key.
-  absl::Status CheckTombstoneIndexes(uint32_t oid, const std::vector<std::string>& columns);
   absl::Status CheckIndex();
 
   Connection& sql_;
@@ -435,45 +427,17 @@ absl::Status Look::LookAtTombstones() {
     }
   }
   look_.table.sql.tombstones = std::move(sql);
-  return HasErrors() ? absl::OkStatus() : CheckTombstoneIndexes(source.oid, needed);
-}
-
-// Each poll reads those that are new by their stamp, and looks for those of a row by its key.
-absl::Status Look::CheckTombstoneIndexes(uint32_t oid, const std::vector<std::string>& columns) {
-  absl::StatusOr<ResultRows> rows = Ask(fmt::format(kIndexedSql, oid));
-  if (!rows.ok()) return rows.status();
-  const std::vector<std::string> key(columns.begin() + 1, columns.end());
-  bool by_stamp = false;
-  bool by_key = false;
-  for (size_t row = 0; row < rows->rows.size(); ++row) {
-    std::vector<std::string> indexed = absl::StrSplit(rows->Text(row, 0), '\x01');
-    by_stamp |= indexed.front() == columns.front();
-    if (indexed.size() < key.size()) continue;
-    indexed.resize(key.size());
-    by_key |= Sorted(std::move(indexed)) == Sorted(key);
-  }
-  const TombstoneSettings& tombstones = *settings_.tombstones;
-  const std::string name = TableNameText(tombstones.schema, tombstones.table);
-  const auto create = [&](const std::vector<std::string>& wanted) {
-    return fmt::format("CREATE INDEX CONCURRENTLY ON {} ({});",
-                       QuoteTable(tombstones.schema, tombstones.table), QuotedList(wanted));
-  };
-  if (!by_stamp) {
-    Warn(reason::kCursorIndexMissing,
-         fmt::format("no index of table {} begins with its stamp ({}): each poll of table {} reads "
-                     "all of it",
-                     name, QuotedList({columns.front()}), settings_.Text()),
-         create(columns));
-  }
-  if (!by_key) {
-    std::vector<std::string> wanted = key;
-    wanted.push_back(columns.front());
-    Warn(reason::kCursorIndexMissing,
-         fmt::format("no index of table {} begins with the key of table {} ({}): all of it is read "
-                     "for each row that is",
-                     name, settings_.Text(), QuotedList(key)),
-         create(wanted));
-  }
+  if (HasErrors()) return absl::OkStatus();
+  absl::StatusOr<std::vector<Finding>> found =
+      LookAtTombstoneIndexes(&sql_,
+                             {.schema = tombstones.schema,
+                              .table = tombstones.table,
+                              .oid = source.oid,
+                              .cursor = tombstones.cursor,
+                              .key = {needed.begin() + 1, needed.end()}},
+                             settings_.Text(), deadline_);
+  if (!found.ok()) return found.status();
+  look_.findings.insert(look_.findings.end(), found->begin(), found->end());
   return absl::OkStatus();
 }
 
