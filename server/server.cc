@@ -39,6 +39,40 @@ std::string EngineOf(const v1::FeedConfig& feed) {
   return feed.has_changelog() ? "changelog" : "postgres";
 }
 
+bool IsBeingMoved(const store::FeedStore& store) {
+  const v1::Checkpoint checkpoint = store.checkpoint();
+  return checkpoint.has_migration() && !checkpoint.has_postgres();
+}
+
+absl::Status MoveNeedsBoth(const std::string& feed) {
+  return ErrorWithReason(
+      absl::StatusCode::kFailedPrecondition, reason::kConfigInvalid,
+      fmt::format("feed {0} is being moved from polling to the log, which needs both blocks, poll "
+                  "and postgres: put back the one that is missing, or roll the move back first "
+                  "(tidemark feed migrate {0} --roll-back)",
+                  feed));
+}
+
+// What to do where the store has the feed with the other of the two engines between which feeds are
+// moved. OK: it has neither.
+absl::Status EngineChanged(store::Store& store, const v1::FeedConfig& config) {
+  if (config.has_postgres() && store.OpenFeed(config.name(), "poll").ok()) {
+    return ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, reason::kConfigInvalid,
+        fmt::format("feed {0} was polled, and was not moved to the log: put its poll block back "
+                    "beside postgres, and run tidemark feed migrate {0}",
+                    config.name()));
+  }
+  if (config.has_poll() && store.OpenFeed(config.name(), "postgres").ok()) {
+    return ErrorWithReason(
+        absl::StatusCode::kFailedPrecondition, reason::kConfigInvalid,
+        fmt::format("feed {} is captured from the log: configure it with postgres, or give the "
+                    "polled feed a name of its own",
+                    config.name()));
+  }
+  return absl::OkStatus();
+}
+
 std::chrono::system_clock::time_point In(absl::Duration wait) {
   return absl::ToChronoTime(absl::Now() + wait);
 }
@@ -110,37 +144,15 @@ absl::StatusOr<std::unique_ptr<Feed>> Server::OpenFeed(const v1::FeedConfig& con
 
 absl::StatusOr<store::FeedStore*> Server::OpenStoreOf(const v1::FeedConfig& config) {
   const bool both = config.has_poll() && config.has_postgres();
-  auto store = store_->OpenFeed(config.name(), both ? "poll" : EngineOf(config));
-  if (both && absl::IsFailedPrecondition(store.status())) {
-    // It was moved to the log.
-    return store_->OpenFeed(config.name(), "postgres");
+  auto store = store_->OpenFeed(config.name(), EngineOf(config));
+  if (store.ok()) {
+    return !both && IsBeingMoved(**store) ? MoveNeedsBoth(config.name()) : store;
   }
-  if (store.ok() && !both && (*store)->checkpoint().has_migration() &&
-      !(*store)->checkpoint().has_postgres()) {
-    return ErrorWithReason(
-        absl::StatusCode::kFailedPrecondition, reason::kConfigInvalid,
-        fmt::format("feed {} is being moved from polling to the log, which needs both blocks, poll "
-                    "and postgres: put back the one that is missing, or roll the move back first "
-                    "(tidemark feed migrate {} --roll-back)",
-                    config.name(), config.name()));
-  }
-  if (absl::IsFailedPrecondition(store.status()) && config.has_postgres() &&
-      store_->OpenFeed(config.name(), "poll").ok()) {
-    return ErrorWithReason(
-        absl::StatusCode::kFailedPrecondition, reason::kConfigInvalid,
-        fmt::format("feed {} was polled, and was not moved to the log: put its poll block back "
-                    "beside postgres, and run tidemark feed migrate {}",
-                    config.name(), config.name()));
-  }
-  if (absl::IsFailedPrecondition(store.status()) && config.has_poll() &&
-      store_->OpenFeed(config.name(), "postgres").ok()) {
-    return ErrorWithReason(
-        absl::StatusCode::kFailedPrecondition, reason::kConfigInvalid,
-        fmt::format("feed {} is captured from the log: configure it with postgres, or give the "
-                    "polled feed a name of its own",
-                    config.name()));
-  }
-  return store;
+  if (!absl::IsFailedPrecondition(store.status())) return store;
+  // It was moved to the log.
+  if (both) return store_->OpenFeed(config.name(), "postgres");
+  const absl::Status changed = EngineChanged(*store_, config);
+  return changed.ok() ? store : changed;
 }
 
 absl::Status Server::Serve() {
