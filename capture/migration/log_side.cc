@@ -30,8 +30,6 @@ using postgres::LsnText;
 constexpr absl::Duration kAskTimeout = absl::Seconds(15);
 // Reading which transactions the slot holds decodes them.
 constexpr absl::Duration kDecodeTimeout = absl::Minutes(5);
-// Transactions of the slot that are looked at; with more, the next poll is waited for.
-constexpr size_t kCommitsMax = 1'000'000;
 
 std::string KeyText(const std::vector<std::string>& key) {
   return key.empty() ? "none" : fmt::format("({})", fmt::join(key, ", "));
@@ -39,9 +37,11 @@ std::string KeyText(const std::vector<std::string>& key) {
 
 class PostgresLogSide final : public LogSide {
  public:
-  PostgresLogSide(const v1::FeedConfig& config, std::vector<TablePattern> tables)
+  PostgresLogSide(const v1::FeedConfig& config, std::vector<TablePattern> tables,
+                  size_t commits_at_once)
       : config_(config),
         tables_(std::move(tables)),
+        commits_at_once_(commits_at_once),
         slot_(postgres::SlotName(config)),
         publication_(postgres::PublicationName(config)) {}
 
@@ -78,6 +78,7 @@ class PostgresLogSide final : public LogSide {
 
   const v1::FeedConfig config_;
   const std::vector<TablePattern> tables_;
+  const size_t commits_at_once_;
   const std::string slot_;
   const std::string publication_;
   postgres::Interruption check_interruption_;
@@ -224,20 +225,28 @@ absl::StatusOr<SlotMove> PostgresLogSide::Move(Connection* sql, const PollSight&
   if (!end.ok()) return end.status();
   if (!end->has_value()) return move;
 
-  const Lsn from = *(*slot)->confirmed_flush;
-  const auto commits = ReadCommits(sql, **end);
-  if (!commits.ok()) return commits.status();
   std::optional<postgres::XidSnapshot> seen;
   if (sight.complete) {
     auto parsed = postgres::XidSnapshot::Parse(sight.snapshot);
     if (!parsed.ok()) return parsed.status();
     seen = *std::move(parsed);
   }
-  const bool all_read = commits->size() < kCommitsMax;
-  const SwitchPlace place = PlaceOfSwitch(from, *commits, seen);
-  move.exact = place.exact && all_read;
   move.kind = SlotMove::Kind::kNotExact;
-  if (!all_read || (exactly && !move.exact)) return move;
+  Lsn from = *(*slot)->confirmed_flush;
+  auto commits = ReadCommits(sql, **end);
+  // What a poll saw is durable here: none of it has to be told by the log.
+  while (commits.ok() && commits->size() == commits_at_once_) {
+    if (!seen && exactly) return move;
+    const Lsn next = seen ? SeenUpTo(from, *commits, *seen) : commits->back().end;
+    if (next <= from) return move;
+    if (absl::Status status = Advance(sql, from, next); !status.ok()) return status;
+    from = next;
+    commits = ReadCommits(sql, **end);
+  }
+  if (!commits.ok()) return commits.status();
+  const SwitchPlace place = PlaceOfSwitch(from, *commits, seen);
+  move.exact = place.exact;
+  if (exactly && !move.exact) return move;
   if (absl::Status status = Advance(sql, from, place.at); !status.ok()) return status;
   move.kind = SlotMove::Kind::kMoved;
   move.at = place.at;
@@ -272,7 +281,8 @@ absl::StatusOr<std::vector<SlotCommit>> PostgresLogSide::ReadCommits(Connection*
                   "'proto_version', '1', 'publication_names', {}) WHERE get_byte(data, 0) = "
                   "ascii('C') LIMIT {}",
                   postgres::QuoteLiteral(slot_), postgres::QuoteLiteral(LsnText(upto)),
-                  postgres::QuoteLiteral(postgres::QuoteIdentifier(publication_)), kCommitsMax),
+                  postgres::QuoteLiteral(postgres::QuoteIdentifier(publication_)),
+                  commits_at_once_),
       fmt::format("looking which transactions slot {} holds", slot_), absl::Now() + kDecodeTimeout);
   if (!rows.ok()) return rows.status();
   std::vector<SlotCommit> commits;
@@ -332,9 +342,9 @@ absl::Status PostgresLogSide::TakeAway(const v1::MigrationRecord& record) {
 
 }  // namespace
 
-std::unique_ptr<LogSide> MakeLogSide(const v1::FeedConfig& config,
-                                     std::vector<TablePattern> tables) {
-  return std::make_unique<PostgresLogSide>(config, std::move(tables));
+std::unique_ptr<LogSide> MakeLogSide(const v1::FeedConfig& config, std::vector<TablePattern> tables,
+                                     size_t commits_at_once) {
+  return std::make_unique<PostgresLogSide>(config, std::move(tables), commits_at_once);
 }
 
 }  // namespace tidemark::capture

@@ -2,6 +2,7 @@
 // whether it can be done, where the log is to go on, and taking away what was made.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -66,8 +67,12 @@ class LogSide {
   virtual void Interrupt() = 0;
 };
 
+// Transactions of the slot that are held in memory. Of a slot that holds more, what the poll saw is
+// passed over portion by portion.
+inline constexpr size_t kCommitsAtOnce = 250'000;
+
 // REQUIRES: the configuration has postgres. `tables`: those of it.
-std::unique_ptr<LogSide> MakeLogSide(const v1::FeedConfig& config,
-                                     std::vector<TablePattern> tables);
+std::unique_ptr<LogSide> MakeLogSide(const v1::FeedConfig& config, std::vector<TablePattern> tables,
+                                     size_t commits_at_once = kCommitsAtOnce);
 
 }  // namespace tidemark::capture

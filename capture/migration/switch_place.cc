@@ -24,6 +24,16 @@ SwitchPlace PlaceOfSwitch(postgres::Lsn from, std::span<const SlotCommit> commit
   return place;
 }
 
+postgres::Lsn SeenUpTo(postgres::Lsn from, std::span<const SlotCommit> commits,
+                       const postgres::XidSnapshot& seen) {
+  postgres::Lsn at = from;
+  for (const SlotCommit& commit : commits) {
+    if (!seen.Sees(commit.xid)) break;
+    at = commit.end;
+  }
+  return at;
+}
+
 postgres::Lsn FlushedWhenAll(postgres::Lsn inserted) {
   const uint64_t in_page = inserted % kPageBytes;
   return in_page <= kLongHeaderBytes ? inserted - in_page : inserted;

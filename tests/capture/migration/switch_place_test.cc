@@ -66,6 +66,15 @@ TEST(SwitchPlaceTest, HoldsForAnyOrderOfCommits) {
   }
 }
 
+TEST(SwitchPlaceTest, WhatWasSeenWithoutAGapCanBePassedOver) {
+  const std::vector<SlotCommit> commits = {{100, 1100}, {103, 1200}, {101, 1300}, {104, 1400}};
+  EXPECT_EQ(SeenUpTo(kFrom, {}, *Seen("100:100:")), kFrom);
+  EXPECT_EQ(SeenUpTo(kFrom, commits, *Seen("110:110:")), 1400u);
+  EXPECT_EQ(SeenUpTo(kFrom, commits, *Seen("101:104:101")), 1200u);
+  EXPECT_EQ(SeenUpTo(kFrom, commits, *Seen("100:104:100,101")), kFrom);
+  EXPECT_EQ(SeenUpTo(kFrom, commits, *Seen("101:110:101")), 1200u) << "104 lies behind 101";
+}
+
 // proves K7
 TEST(SwitchPlaceTest, NoFlushComesToTheHeaderOfAnEmptyPage) {
   EXPECT_EQ(FlushedWhenAll(0x3000018), 0x3000000u);

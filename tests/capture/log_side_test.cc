@@ -1,0 +1,110 @@
+// Where the slot of a feed comes to stand that is moved from polling to the log: on a real server,
+// and a slot that holds more transactions than are looked at at a time.
+#include "capture/migration/log_side.h"
+
+#include <fmt/format.h>
+
+#include "capture/poll/poll_sight.h"
+#include "tests/capture/postgres_fixture.h"
+
+namespace tidemark::capture {
+namespace {
+
+constexpr size_t kAtOnce = 7;
+
+class LogSideTest : public PostgresFixture {
+ protected:
+  void SetUp() override {
+    PostgresFixture::SetUp();
+    if (HasFatalFailure()) return;
+    Exec("CREATE TABLE t (id int PRIMARY KEY)");
+    Exec("CREATE PUBLICATION tidemark_main FOR TABLE t");
+    Exec("SELECT pg_create_logical_replication_slot('tidemark_main', 'pgoutput')");
+    v1::FeedConfig config;
+    config.set_name("main");
+    config.mutable_postgres()->set_host("127.0.0.1");
+    config.mutable_postgres()->set_port(postgres_->port());
+    config.mutable_postgres()->set_database("postgres");
+    config.mutable_postgres()->set_user("postgres");
+    side_ = MakeLogSide(config, {*TablePattern::Parse("public.t")}, kAtOnce);
+  }
+  void Commit(int from, int count) {
+    std::vector<std::string> statements;
+    for (int id = from; id < from + count; ++id) {
+      statements.push_back(fmt::format("INSERT INTO t VALUES ({})", id));
+    }
+    ExecEach(statements);
+  }
+  PollSight Look(bool complete = true) {
+    return {.poll = 1, .snapshot = Value("SELECT pg_current_snapshot()"), .complete = complete};
+  }
+  // The log is flushed a moment after a commit without a wait for it.
+  SlotMove Move(const PollSight& sight, bool exactly) {
+    SlotMove move;
+    EXPECT_TRUE(testing::WaitUntil(
+        [&] {
+          const absl::StatusOr<SlotMove> moved = side_->MoveSlot(sight, exactly);
+          EXPECT_TRUE(moved.ok()) << moved.status();
+          if (moved.ok()) move = *moved;
+          return !moved.ok() || move.kind != SlotMove::Kind::kNotYet;
+        },
+        std::chrono::seconds(20)));
+    return move;
+  }
+  std::string SlotStandsAt() {
+    return Value(
+        "SELECT confirmed_flush_lsn - '0/0' FROM pg_replication_slots WHERE slot_name = "
+        "'tidemark_main'");
+  }
+  std::string CommitsLeft() {
+    return Value(
+        "SELECT count(*) FROM pg_logical_slot_peek_binary_changes('tidemark_main', NULL, NULL, "
+        "'proto_version', '1', 'publication_names', 'tidemark_main') WHERE get_byte(data, 0) = "
+        "ascii('C')");
+  }
+
+  std::unique_ptr<LogSide> side_;
+};
+
+// proves A30
+TEST_F(LogSideTest, ASlotThatHoldsManyTransactionsIsMovedBehindWhatThePollSaw) {
+  Commit(1, 50);
+  const PollSight sight = Look();
+  Commit(51, 3);
+  const SlotMove move = Move(sight, /*exactly=*/true);
+  ASSERT_EQ(move.kind, SlotMove::Kind::kMoved);
+  EXPECT_TRUE(move.exact);
+  EXPECT_EQ(SlotStandsAt(), std::to_string(move.at));
+  EXPECT_EQ(CommitsLeft(), "3");
+}
+
+TEST_F(LogSideTest, WhatThePollDidNotSeeStaysInTheSlotHoweverMuchItIs) {
+  auto open = postgres_->Connect();
+  ASSERT_TRUE(open.ok()) << open.status();
+  ASSERT_TRUE((*open)->Exec("BEGIN; INSERT INTO t VALUES (1000)").ok());
+  Commit(1, 3);
+  const PollSight sight = Look();
+  ASSERT_TRUE((*open)->Exec("COMMIT").ok());
+  Commit(4, 20);
+  const SlotMove move = Move(sight, /*exactly=*/true);
+  EXPECT_EQ(move.kind, SlotMove::Kind::kNotExact) << "there is more than it looks at";
+  EXPECT_EQ(CommitsLeft(), "21");
+  // A later poll saw all of that.
+  const SlotMove later = Move(Look(), /*exactly=*/true);
+  EXPECT_EQ(later.kind, SlotMove::Kind::kMoved);
+  EXPECT_TRUE(later.exact);
+  EXPECT_EQ(CommitsLeft(), "0");
+}
+
+// A standby's snapshot does not say what it saw.
+TEST_F(LogSideTest, WithoutKnowingWhatThePollSawItIsMovedBehindEverythingOrNotAtAll) {
+  Commit(1, 20);
+  const PollSight sight = Look(/*complete=*/false);
+  EXPECT_EQ(Move(sight, /*exactly=*/true).kind, SlotMove::Kind::kNotExact);
+  EXPECT_EQ(CommitsLeft(), "20");
+  EXPECT_EQ(Move(sight, /*exactly=*/false).kind, SlotMove::Kind::kMoved);
+  EXPECT_EQ(CommitsLeft(), "0");
+}
+
+}  // namespace
+}  // namespace tidemark::capture
