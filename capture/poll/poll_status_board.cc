@@ -39,11 +39,14 @@ v1::PolledTableStatus StatusOf(const v1::PolledTableState& state) {
   return status;
 }
 
-void FillSince(const v1::PolledTableState& state, v1::PositionStatus* since) {
+void FillSince(const v1::PolledTableState& state, v1::TableProblem* problem) {
   const auto position = Position::FromBytes(state.error_position());
   if (!position.ok()) return;
+  v1::PositionStatus* since = problem->mutable_since();
   since->set_position(position->Text());
   since->set_native_position(PollText(*position));
+  // No poll has ended yet.
+  if (state.error_time_us() == 0) return;
   SetTime(absl::FromUnixMicros(state.error_time_us()), since->mutable_commit_time());
 }
 
@@ -110,7 +113,7 @@ void PollStatusBoard::SetTables(const v1::PollCheckpoint& checkpoint) {
     problem.set_table(TableNameText(state.schema_name(), state.table_name()));
     problem.set_reason(state.error_reason());
     problem.set_message(state.error_message());
-    FillSince(state, problem.mutable_since());
+    FillSince(state, &problem);
     problems_.push_back(std::move(problem));
   }
 }
