@@ -70,7 +70,11 @@ TEST_F(ChangelogSourceTest, ALargeTransactionIsOneWhateverThePage) {
     Exec("INSERT INTO item SELECT i, 'x' FROM generate_series(1, 10000) i");
     Exec("INSERT INTO item VALUES (0, 'small')");
     SourceDriver driver(ChangelogOf(*postgres_, strategy, 7));
-    ASSERT_TRUE(driver.ReadUntilTransactions(2));
+    ASSERT_TRUE(driver.ReadUntil([&] {
+      EXPECT_EQ(driver.checkpoint.changelog().transactions(), driver.transactions.size())
+          << "a place within a transaction";
+      return driver.transactions.size() >= 2;
+    }));
     ASSERT_EQ(driver.transactions[0].changes.size(), 10'000u);
     for (size_t i = 0; i < 10'000; ++i) {
       ASSERT_EQ(driver.transactions[0].changes[i].sequence, i);
