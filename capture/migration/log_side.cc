@@ -38,10 +38,10 @@ std::string KeyText(const std::vector<std::string>& key) {
 class PostgresLogSide final : public LogSide {
  public:
   PostgresLogSide(const v1::FeedConfig& config, std::vector<TablePattern> tables,
-                  size_t commits_at_once)
+                  uint64_t messages_at_once)
       : config_(config),
         tables_(std::move(tables)),
-        commits_at_once_(commits_at_once),
+        messages_at_once_(messages_at_once),
         slot_(postgres::SlotName(config)),
         publication_(postgres::PublicationName(config)) {}
 
@@ -73,12 +73,17 @@ class PostgresLogSide final : public LogSide {
 
   absl::StatusOr<SlotMove> Move(Connection* sql, const PollSight& sight, bool exactly) const;
   absl::StatusOr<std::optional<Lsn>> ReadEnd(Connection* sql) const;
-  absl::StatusOr<std::vector<SlotCommit>> ReadCommits(Connection* sql, Lsn upto) const;
+  struct Portion {
+    std::vector<SlotCommit> commits;
+    // The slot may hold more.
+    bool more = false;
+  };
+  absl::StatusOr<Portion> ReadCommits(Connection* sql, Lsn upto) const;
   absl::Status Advance(Connection* sql, Lsn from, Lsn to) const;
 
   const v1::FeedConfig config_;
   const std::vector<TablePattern> tables_;
-  const size_t commits_at_once_;
+  const uint64_t messages_at_once_;
   const std::string slot_;
   const std::string publication_;
   postgres::Interruption check_interruption_;
@@ -233,19 +238,21 @@ absl::StatusOr<SlotMove> PostgresLogSide::Move(Connection* sql, const PollSight&
   }
   move.kind = SlotMove::Kind::kNotExact;
   Lsn from = *(*slot)->confirmed_flush;
-  auto commits = ReadCommits(sql, **end);
+  bool passed_unknown = false;
+  auto portion = ReadCommits(sql, **end);
   // What a poll saw is durable here: none of it has to be told by the log.
-  while (commits.ok() && commits->size() == commits_at_once_) {
+  while (portion.ok() && portion->more && !portion->commits.empty()) {
     if (!seen && exactly) return move;
-    const Lsn next = seen ? SeenUpTo(from, *commits, *seen) : commits->back().end;
+    const Lsn next = seen ? SeenUpTo(from, portion->commits, *seen) : portion->commits.back().end;
     if (next <= from) return move;
+    passed_unknown |= !seen;
     if (absl::Status status = Advance(sql, from, next); !status.ok()) return status;
     from = next;
-    commits = ReadCommits(sql, **end);
+    portion = ReadCommits(sql, **end);
   }
-  if (!commits.ok()) return commits.status();
-  const SwitchPlace place = PlaceOfSwitch(from, *commits, seen);
-  move.exact = place.exact;
+  if (!portion.ok()) return portion.status();
+  const SwitchPlace place = PlaceOfSwitch(from, portion->commits, seen);
+  move.exact = place.exact && !passed_unknown;
   if (exactly && !move.exact) return move;
   if (absl::Status status = Advance(sql, from, place.at); !status.ok()) return status;
   move.kind = SlotMove::Kind::kMoved;
@@ -273,25 +280,27 @@ absl::StatusOr<std::optional<Lsn>> PostgresLogSide::ReadEnd(Connection* sql) con
   return *flushed >= needed ? std::optional(needed) : std::nullopt;
 }
 
-absl::StatusOr<std::vector<SlotCommit>> PostgresLogSide::ReadCommits(Connection* sql,
-                                                                     Lsn upto) const {
+absl::StatusOr<PostgresLogSide::Portion> PostgresLogSide::ReadCommits(Connection* sql,
+                                                                      Lsn upto) const {
   // The first byte of a message says what it is.
   const auto rows = sql->Query(
-      fmt::format("SELECT lsn, xid FROM pg_logical_slot_peek_binary_changes({}, {}, NULL, "
-                  "'proto_version', '1', 'publication_names', {}) WHERE get_byte(data, 0) = "
-                  "ascii('C') LIMIT {}",
+      fmt::format("SELECT lsn, xid, messages FROM (SELECT lsn, xid, data, count(*) OVER () FROM "
+                  "pg_logical_slot_peek_binary_changes({}, {}, {}, 'proto_version', '1', "
+                  "'publication_names', {})) m(lsn, xid, data, messages) WHERE get_byte(data, 0) = "
+                  "ascii('C')",
                   postgres::QuoteLiteral(slot_), postgres::QuoteLiteral(LsnText(upto)),
-                  postgres::QuoteLiteral(postgres::QuoteIdentifier(publication_)),
-                  commits_at_once_),
+                  messages_at_once_,
+                  postgres::QuoteLiteral(postgres::QuoteIdentifier(publication_))),
       fmt::format("looking which transactions slot {} holds", slot_), absl::Now() + kDecodeTimeout);
   if (!rows.ok()) return rows.status();
-  std::vector<SlotCommit> commits;
+  Portion portion;
   for (size_t row = 0; row < rows->rows.size(); ++row) {
     const auto lsn = postgres::ParseLsn(rows->Text(row, 0));
     if (!lsn.ok()) return lsn.status();
-    commits.push_back({static_cast<uint32_t>(rows->Number(row, 1)), *lsn});
+    portion.commits.push_back({static_cast<uint32_t>(rows->Number(row, 1)), *lsn});
+    portion.more = rows->Number(row, 2) >= messages_at_once_;
   }
-  return commits;
+  return portion;
 }
 
 absl::Status PostgresLogSide::Advance(Connection* sql, Lsn from, Lsn to) const {
@@ -343,8 +352,8 @@ absl::Status PostgresLogSide::TakeAway(const v1::MigrationRecord& record) {
 }  // namespace
 
 std::unique_ptr<LogSide> MakeLogSide(const v1::FeedConfig& config, std::vector<TablePattern> tables,
-                                     size_t commits_at_once) {
-  return std::make_unique<PostgresLogSide>(config, std::move(tables), commits_at_once);
+                                     uint64_t messages_at_once) {
+  return std::make_unique<PostgresLogSide>(config, std::move(tables), messages_at_once);
 }
 
 }  // namespace tidemark::capture

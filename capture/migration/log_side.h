@@ -2,7 +2,7 @@
 // whether it can be done, where the log is to go on, and taking away what was made.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -67,12 +67,13 @@ class LogSide {
   virtual void Interrupt() = 0;
 };
 
-// Transactions of the slot that are held in memory. Of a slot that holds more, what the poll saw is
+// Messages of the slot that are decoded at a time, up to the end of a transaction: one for its
+// beginning, its end and each of its changes. Of a slot that holds more, what the poll saw is
 // passed over portion by portion.
-inline constexpr size_t kCommitsAtOnce = 250'000;
+inline constexpr uint64_t kMessagesAtOnce = 1'000'000;
 
 // REQUIRES: the configuration has postgres. `tables`: those of it.
 std::unique_ptr<LogSide> MakeLogSide(const v1::FeedConfig& config, std::vector<TablePattern> tables,
-                                     size_t commits_at_once = kCommitsAtOnce);
+                                     uint64_t messages_at_once = kMessagesAtOnce);
 
 }  // namespace tidemark::capture
