@@ -61,7 +61,7 @@ class PostgresLogSide final : public LogSide {
     postgres::ServerFacts facts;
   };
   absl::StatusOr<Server> Connect(postgres::Interruption* interruption) const;
-  absl::Status CheckFindings() const;
+  absl::Status CheckFindings();
   absl::Status CheckServerOf(const v1::PostgresIdentity& polled,
                              const postgres::ServerFacts& server) const;
   absl::Status CheckKeys(Connection* sql, const std::vector<PolledKey>& tables) const;
@@ -139,9 +139,15 @@ absl::StatusOr<LogPlan> PostgresLogSide::Check(const std::vector<PolledKey>& tab
   return plan;
 }
 
-absl::Status PostgresLogSide::CheckFindings() const {
+absl::Status PostgresLogSide::CheckFindings() {
+  const std::vector<Finding> findings =
+      postgres::CheckPostgres(config_, tables_, &check_interruption_);
+  // What could not be asked is nothing that the log lacks.
+  if (check_interruption_.Consume()) {
+    return absl::CancelledError("interrupted while checking the log");
+  }
   std::string found;
-  for (const Finding& finding : postgres::CheckPostgres(config_, tables_)) {
+  for (const Finding& finding : findings) {
     if (finding.severity != Finding::Severity::kError) continue;
     fmt::format_to(std::back_inserter(found), "{}{}: {}", found.empty() ? "" : "; ", finding.reason,
                    finding.message);

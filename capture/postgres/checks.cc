@@ -26,11 +26,13 @@ constexpr absl::Duration kCheckTimeout = absl::Seconds(15);
 // One run of the checks: what it looks at, and what it found so far.
 class Checks {
  public:
-  Checks(const v1::FeedConfig& config, std::span<const TablePattern> patterns)
+  Checks(const v1::FeedConfig& config, std::span<const TablePattern> patterns,
+         Interruption* interruption)
       : patterns_(patterns),
         slot_(SlotName(config)),
         publication_(PublicationName(config)),
-        target_(TargetOf(config)) {}
+        target_(TargetOf(config)),
+        interruption_(*interruption) {}
 
   std::vector<Finding> Run() {
     if (Connect()) {
@@ -61,7 +63,7 @@ class Checks {
   // Nothing, with a finding, when the server does not let the role in.
   std::unique_ptr<Connection> Login(Connection::Kind kind) {
     absl::StatusOr<std::unique_ptr<Connection>> session =
-        Connection::Open(target_, kind, &never_, absl::Now() + kCheckTimeout);
+        Connection::Open(target_, kind, &interruption_, absl::Now() + kCheckTimeout);
     if (session.ok()) return *std::move(session);
     AddStatus(session.status(), LoginRemedy(std::string(session.status().message()), target_));
     return nullptr;
@@ -89,7 +91,7 @@ class Checks {
   const std::string slot_;
   const std::string publication_;
   const Target target_;
-  Interruption never_;
+  Interruption& interruption_;
   std::unique_ptr<Connection> sql_;
   bool standby_ = false;
   std::vector<Finding> findings_;
@@ -265,8 +267,10 @@ void Checks::CheckOtherSlots() {
 }  // namespace
 
 std::vector<Finding> CheckPostgres(const v1::FeedConfig& config,
-                                   std::span<const TablePattern> tables) {
-  return Checks(config, tables).Run();
+                                   std::span<const TablePattern> tables,
+                                   Interruption* interruption) {
+  Interruption never;
+  return Checks(config, tables, interruption == nullptr ? &never : interruption).Run();
 }
 
 }  // namespace tidemark::capture::postgres

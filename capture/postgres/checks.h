@@ -10,9 +10,13 @@
 
 namespace tidemark::capture::postgres {
 
+class Interruption;
+
 // Connects as the feed would. Findings in the order in which they are to be mended; one kOk when
-// there is nothing. Safe from any thread; waits at most a few times kConnectTimeout.
+// there is nothing. Safe from any thread; waits at most a few times kConnectTimeout. Where an
+// interruption is lent, each wait ends soon once it is raised, and what was not asked is a finding.
 std::vector<Finding> CheckPostgres(const v1::FeedConfig& config,
-                                   std::span<const TablePattern> tables);
+                                   std::span<const TablePattern> tables,
+                                   Interruption* interruption = nullptr);
 
 }  // namespace tidemark::capture::postgres

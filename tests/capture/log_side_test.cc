@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <future>
+
 #include "capture/poll/poll_sight.h"
 #include "tests/capture/postgres_fixture.h"
 
@@ -107,6 +110,21 @@ TEST_F(LogSideTest, WithoutKnowingWhatThePollSawItIsMovedBehindEverythingOrNotAt
   EXPECT_EQ(move.kind, SlotMove::Kind::kMoved);
   EXPECT_FALSE(move.exact);
   EXPECT_EQ(CommitsLeft(), "0");
+}
+
+// A server that ends does not wait for a database that says nothing, nor tells of what that lacks.
+TEST_F(LogSideTest, ACheckThatIsInterruptedEndsSoonAndRefusesNothing) {
+  postgres_->Pause();
+  const auto began = std::chrono::steady_clock::now();
+  auto plan = std::async(std::launch::async, [&] { return side_->Check({}, {}); });
+  do {
+    side_->Interrupt();
+  } while (plan.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready);
+  const absl::Status found = plan.get().status();
+  EXPECT_TRUE(absl::IsCancelled(found)) << found;
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10))
+      << "it waited for the connection's timeout";
+  postgres_->Resume();
 }
 
 }  // namespace
