@@ -4,96 +4,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <deque>
-#include <map>
-
-#include "absl/time/clock.h"
 #include "proto/reason.h"
 #include "tests/capture/poll/remembered_rows.h"
+#include "tests/capture/poll/scripted_engine.h"
 
 namespace tidemark::capture::poll {
 namespace {
 
 using ::testing::ElementsAre;
 
-v1::TableSchema Schema() {
-  v1::TableSchema schema;
-  schema.set_schema_id(7);
-  schema.set_schema_name("public");
-  schema.set_table_name("t");
-  for (const char* name : {"id", "at", "a"}) schema.add_columns()->set_name(name);
-  schema.add_key_columns(0);
-  return schema;
-}
-
-// A row whose image says id, at and a.
-PolledRow Row(int64_t id, const std::string& at, const std::string& a = "x") {
-  PolledRow row;
-  AppendInteger(ValueTag::kAfter, id, &row.after);
-  AppendText(ValueTag::kAfter, at, &row.after);
-  AppendText(ValueTag::kAfter, a, &row.after);
-  AppendInteger(ValueTag::kKey, id, &row.key_image);
-  row.key = {std::to_string(id)};
-  row.cursor = at;
-  return row;
-}
-
-PolledRow Tombstone(int64_t id, const std::string& at) {
-  PolledRow row = Row(id, at);
-  row.after.clear();
-  row.tombstone = true;
-  return row;
-}
-
-class ScriptedEngine final : public PollEngine {
- public:
-  absl::Status Open(const v1::PollCheckpoint&) override { return absl::OkStatus(); }
-  void Close() override {}
-  bool is_open() const override { return true; }
-  void FillIdentity(v1::PollCheckpoint*) const override {}
-  absl::StatusOr<PollMoment> BeginPoll() override { return PollMoment(); }
-  absl::Status EndPoll() override { return absl::OkStatus(); }
-  absl::StatusOr<absl::Time> Clock() override { return absl::Now(); }
-  absl::StatusOr<TableWindow> BeginTable(size_t, const CursorPlace& bound,
-                                         const CursorPlace&) override {
-    bounds.push_back(bound);
-    return window;
-  }
-  absl::Status ReturnToTable(size_t) override { return absl::OkStatus(); }
-  absl::StatusOr<CursorPlace> FindTop(size_t, bool) override { return top; }
-  absl::StatusOr<uint64_t> CountNulls(size_t, uint64_t) override { return nulls; }
-  absl::StatusOr<RowPage> ReadPage(size_t, const PageOrder& order) override {
-    orders.push_back(order);
-    std::deque<RowPage>& of_part = pages[order.part];
-    if (of_part.empty()) return RowPage{.rows = {}, .at_end = true};
-    RowPage page = std::move(of_part.front());
-    of_part.pop_front();
-    return page;
-  }
-  bool OfTable(const absl::Status&) const override { return true; }
-  bool Conflicted(const absl::Status&) const override { return false; }
-  std::string KeyText(const v1::Value& value) const override {
-    return std::to_string(value.integer());
-  }
-  void Interrupt() override {}
-  void ConsumeInterrupt() override {}
-
-  TableWindow window;
-  CursorPlace top;
-  uint64_t nulls = 0;
-  std::map<PageOrder::Part, std::deque<RowPage>> pages;
-  std::vector<CursorPlace> bounds;
-  std::vector<PageOrder> orders;
-};
-
 class TablePollTest : public ::testing::Test {
  protected:
   TablePollTest() {
     settings_.tables.push_back({.schema = "public", .table = "t", .cursor = "at"});
-    engine_.window.shape.schema = Schema();
+    engine_.window.shape.schema = ScriptedSchema();
     engine_.window.shape.key_columns = {"id"};
     engine_.window.shape.cursor_nullable = false;
-    rows_.See(Schema());
+    rows_.See(ScriptedSchema());
     builder_.Begin();
   }
 
@@ -123,7 +50,7 @@ class TablePollTest : public ::testing::Test {
     for (const std::string_view value : *values) {
       EXPECT_TRUE(change.add_after()->ParseFromString(std::string(value)));
     }
-    rows_.Apply(Schema(), change);
+    rows_.Apply(ScriptedSchema(), change);
   }
 
   PollSettings settings_;
@@ -137,8 +64,8 @@ class TablePollTest : public ::testing::Test {
 
 // proves A01, A38
 TEST_F(TablePollTest, TheBoundMovesOnceTheWindowWasReadToItsEnd) {
-  Window({Row(1, "10"), Row(2, "10")}, false);
-  Window({Row(3, "10")});
+  Window({ScriptedRow(1, "10"), ScriptedRow(2, "10")}, false);
+  Window({ScriptedRow(3, "10")});
   TablePoll poll = Poll();
   ASSERT_TRUE(poll.Begin().ok());
   ASSERT_FALSE(*poll.Step(&sink_));
@@ -150,7 +77,7 @@ TEST_F(TablePollTest, TheBoundMovesOnceTheWindowWasReadToItsEnd) {
 
 TEST_F(TablePollTest, TheBoundNeverMovesDown) {
   SetBound({"20", {"9"}}, &state_);
-  PolledRow below = Row(1, "15");
+  PolledRow below = ScriptedRow(1, "15");
   below.below_bound = true;
   Window({below});
   EXPECT_EQ(Run(), 1u);
@@ -160,8 +87,9 @@ TEST_F(TablePollTest, TheBoundNeverMovesDown) {
 
 // proves A03, A35
 TEST_F(TablePollTest, OnlyWhatCameWithAnOldStampIsLate) {
-  for (const int64_t id : {1, 2, 3}) Know(Row(id, "10"));
-  std::vector<PolledRow> read = {Row(1, "10"), Row(2, "10", "y"), Row(3, "11", "y"), Row(4, "12")};
+  for (const int64_t id : {1, 2, 3}) Know(ScriptedRow(id, "10"));
+  std::vector<PolledRow> read = {ScriptedRow(1, "10"), ScriptedRow(2, "10", "y"),
+                                 ScriptedRow(3, "11", "y"), ScriptedRow(4, "12")};
   for (PolledRow& row : read) row.below_bound = true;
   SetBound({"20", {"9"}}, &state_);
   Window(read);
@@ -172,9 +100,9 @@ TEST_F(TablePollTest, OnlyWhatCameWithAnOldStampIsLate) {
 // proves A42
 TEST_F(TablePollTest, PoisonIsToldAndNamedAndMovesNothing) {
   engine_.window.shape.has_poison = true;
-  engine_.pages[PageOrder::Part::kPoisonHigh].push_back({{Row(8, "infinity")}, true});
-  engine_.pages[PageOrder::Part::kPoisonLow].push_back({{Row(9, "-infinity")}, true});
-  Window({Row(1, "10")});
+  engine_.pages[PageOrder::Part::kPoisonHigh].push_back({{ScriptedRow(8, "infinity")}, true});
+  engine_.pages[PageOrder::Part::kPoisonLow].push_back({{ScriptedRow(9, "-infinity")}, true});
+  Window({ScriptedRow(1, "10")});
   EXPECT_EQ(Run(), 3u);
   EXPECT_EQ(BoundOf(state_), (CursorPlace{"10", {"1"}}));
   EXPECT_EQ(state_.poison_rows(), 2u);
@@ -183,11 +111,12 @@ TEST_F(TablePollTest, PoisonIsToldAndNamedAndMovesNothing) {
 
 // proves A23
 TEST_F(TablePollTest, AKeyIsDeletedOnceHoweverManyTombstonesItHas) {
-  Know(Row(1, "10"));
-  PolledRow overruled = Tombstone(3, "12");
+  Know(ScriptedRow(1, "10"));
+  PolledRow overruled = ScriptedTombstone(3, "12");
   overruled.overruled = true;
-  Know(Row(3, "13"));
-  Window({Tombstone(1, "11"), Tombstone(1, "12"), Tombstone(2, "12"), overruled});
+  Know(ScriptedRow(3, "13"));
+  Window({ScriptedTombstone(1, "11"), ScriptedTombstone(1, "12"), ScriptedTombstone(2, "12"),
+          overruled});
   EXPECT_EQ(Run(), 1u) << "2 was never told, and 3 is there";
   EXPECT_EQ(TombstoneBoundOf(state_).cursor, "12");
   EXPECT_EQ(state_.bound_cursor(), "");
@@ -204,11 +133,11 @@ TEST_F(TablePollTest, RowsWithoutACursorStopTheTableUnlessTheyAreTakenOrLeft) {
   EXPECT_EQ(Run(), 0u);
   EXPECT_EQ(state_.null_cursors(), 4u);
   settings_.tables[0].null_cursors = NullCursors::kInclude;
-  PolledRow without = Row(5, "");
+  PolledRow without = ScriptedRow(5, "");
   without.cursor.reset();
   engine_.pages[PageOrder::Part::kNulls].push_back({{without}, true});
   // proves A37
-  Window({Row(1, "10")});
+  Window({ScriptedRow(1, "10")});
   EXPECT_EQ(Run(), 2u);
   EXPECT_EQ(state_.null_cursors(), 1u);
   EXPECT_EQ(BoundOf(state_), (CursorPlace{"10", {"1"}}));
