@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
 #include "proto/reason.h"
 
@@ -51,7 +52,7 @@ std::optional<size_t> PollVerifier::Next(uint64_t poll) {
     }
     if (!order_->sink->HasRoom()) break;
     if (subject_) {
-      if (subject_->pass == Pass::kAgain && subject_->looked_in >= poll) break;
+      if (PassOf(*subject_) == Pass::kAgain && subject_->again.front().looked_in >= poll) break;
       return subject_->table;
     }
     if (left_.empty()) {
@@ -77,12 +78,9 @@ absl::StatusOr<size_t> PollVerifier::Step(const v1::TableSchema& schema, uint64_
   }
   if (subject_->totals.first_position().empty()) subject_->totals.set_first_position(at.Text());
   subject_->totals.set_last_position(at.Text());
-  switch (subject_->pass) {
-    case Pass::kRows: {
-      absl::StatusOr<size_t> rows = StepRows(schema);
-      subject_->looked_in = poll;
-      return rows;
-    }
+  switch (PassOf(*subject_)) {
+    case Pass::kRows:
+      return StepRows(schema, poll);
     case Pass::kAgain:
       return StepAgain(schema, poll);
     case Pass::kKeys:
@@ -91,40 +89,41 @@ absl::StatusOr<size_t> PollVerifier::Step(const v1::TableSchema& schema, uint64_
   return 0;
 }
 
-absl::StatusOr<size_t> PollVerifier::StepRows(const v1::TableSchema& schema) {
+PollVerifier::Pass PollVerifier::PassOf(const Subject& subject) {
+  const bool has_room = subject.again.size() + kVerifyRowsMax <= kRowsWaitingMax;
+  if (!subject.rows_at_end && has_room) return Pass::kRows;
+  return subject.again.empty() ? Pass::kKeys : Pass::kAgain;
+}
+
+absl::StatusOr<size_t> PollVerifier::StepRows(const v1::TableSchema& schema, uint64_t poll) {
   PageOrder order{.part = PageOrder::Part::kByKey,
                   .rows_max = std::min(settings_.page_rows, kVerifyRowsMax)};
   order.after.key = subject_->after_key;
   absl::StatusOr<ChunkScan::Chunk> chunk =
       chunks_.Rows(subject_->table, settings_.tables[subject_->table], schema, order,
-                   [&](const ScannedRow& row) { Judge(schema, row, 1); });
+                   [&](const ScannedRow& row) { Judge(schema, row, 1, poll); });
   if (!chunk.ok()) return chunk.status();
   if (chunk->rows > 0) subject_->after_key = chunk->last_key;
-  if (chunk->at_end) subject_->pass = subject_->again.empty() ? Pass::kKeys : Pass::kAgain;
+  subject_->rows_at_end = chunk->at_end;
   return chunk->rows;
 }
 
-// All rows that waited, under the snapshot of one poll. Those that do not come any more are left to
-// the pass of the known keys.
+// Some of the rows that waited, under the snapshot of a later poll. Those that do not come any more
+// are left to the pass of the known keys.
 absl::StatusOr<size_t> PollVerifier::StepAgain(const v1::TableSchema& schema, uint64_t poll) {
-  const std::deque<Look> looks = std::exchange(subject_->again, {});
-  size_t rows = 0;
-  for (size_t begin = 0; begin < looks.size(); begin += kKeysAskedMax) {
-    PageOrder order{.part = PageOrder::Part::kKeys};
-    int most_looks = 0;
-    for (size_t i = begin; i < std::min(looks.size(), begin + kKeysAskedMax); ++i) {
-      order.keys.push_back(looks[i].key);
-      most_looks = std::max(most_looks, looks[i].looks);
-    }
-    absl::StatusOr<ChunkScan::Chunk> chunk =
-        chunks_.Rows(subject_->table, settings_.tables[subject_->table], schema, order,
-                     [&](const ScannedRow& row) { Judge(schema, row, most_looks + 1); });
-    if (!chunk.ok()) return chunk.status();
-    rows += chunk->rows;
+  PageOrder order{.part = PageOrder::Part::kKeys};
+  absl::flat_hash_map<std::vector<std::string>, int> looks;
+  auto& again = subject_->again;
+  while (!again.empty() && again.front().looked_in < poll && order.keys.size() < kKeysAskedMax) {
+    looks[again.front().key] = again.front().looks;
+    order.keys.push_back(std::move(again.front().key));
+    again.pop_front();
   }
-  subject_->looked_in = poll;
-  if (subject_->again.empty()) subject_->pass = Pass::kKeys;
-  return rows;
+  absl::StatusOr<ChunkScan::Chunk> chunk = chunks_.Rows(
+      subject_->table, settings_.tables[subject_->table], schema, order,
+      [&](const ScannedRow& row) { Judge(schema, row, looks[row.row.key] + 1, poll); });
+  if (!chunk.ok()) return chunk.status();
+  return chunk->rows;
 }
 
 absl::StatusOr<size_t> PollVerifier::StepKeys(const v1::TableSchema& schema) {
@@ -151,12 +150,13 @@ absl::StatusOr<size_t> PollVerifier::StepKeys(const v1::TableSchema& schema) {
   return asked.size();
 }
 
-void PollVerifier::Judge(const v1::TableSchema& schema, const ScannedRow& row, int looks) {
+void PollVerifier::Judge(const v1::TableSchema& schema, const ScannedRow& row, int looks,
+                         uint64_t poll) {
   v1::VerifyTotals& totals = subject_->totals;
   if (row.verdict == ScanVerdict::kLeftOut) return;
   if (row.verdict == ScanVerdict::kPending) {
     if (looks < kLooksMax) {
-      subject_->again.push_back({row.row.key, looks});
+      subject_->again.push_back({row.row.key, looks, poll});
     } else {
       totals.set_not_comparable(totals.not_comparable() + 1);
     }

@@ -2,6 +2,8 @@
 // polls, and names the keys that differ. Changes nothing.
 //
 //   the rows of the source, by key ─▶ those that waited for a later poll ─▶ the keys that are known
+//            ▲                                     │
+//            └────── where too many wait, some ────┘
 #pragma once
 
 #include <cstddef>
@@ -27,8 +29,13 @@ namespace tidemark::capture::poll {
 inline constexpr uint32_t kVerifyRowsMax = 1000;
 static_assert(kVerifyRowsMax + 1 <= kFindingsAtOnceMax);
 static_assert(kKeysAskedMax <= kVerifyRowsMax);
-// Polls in which a row is looked at that is stamped above the fence each time.
+// Polls in which a row is looked at that is stamped above the fence each time. Then it counts as
+// not comparable.
 inline constexpr int kLooksMax = 40;
+// Rows whose keys are held because they wait for a later poll. Where no chunk has room any more, no
+// further rows are read until some of those were compared, or counted as not comparable.
+inline constexpr size_t kRowsWaitingMax = 10'000;
+static_assert(kRowsWaitingMax >= kVerifyRowsMax);
 
 // Thread rule: one thread at a time. What is lent outlives it. One order at a time; what is still
 // under way when it is destroyed ends with SOURCE_UNREACHABLE.
@@ -58,23 +65,25 @@ class PollVerifier {
   struct Look {
     std::vector<std::string> key;
     int looks = 0;
+    // The poll of the last of them, in which it is not to be looked at any more.
+    uint64_t looked_in = 0;
   };
   struct Subject {
     size_t table = 0;
-    Pass pass = Pass::kRows;
     std::vector<std::string> after_key;
+    bool rows_at_end = false;
+    // By `looked_in`; at most kRowsWaitingMax.
     std::deque<Look> again;
-    // In which poll the rows of `again` are not to be looked at any more.
-    uint64_t looked_in = 0;
     std::string keys_from;
     v1::VerifyTotals totals;
   };
 
   absl::StatusOr<std::deque<size_t>> Select(const std::vector<TablePattern>& patterns) const;
-  absl::StatusOr<size_t> StepRows(const v1::TableSchema& schema);
+  static Pass PassOf(const Subject& subject);
+  absl::StatusOr<size_t> StepRows(const v1::TableSchema& schema, uint64_t poll);
   absl::StatusOr<size_t> StepAgain(const v1::TableSchema& schema, uint64_t poll);
   absl::StatusOr<size_t> StepKeys(const v1::TableSchema& schema);
-  void Judge(const v1::TableSchema& schema, const ScannedRow& row, int looks);
+  void Judge(const v1::TableSchema& schema, const ScannedRow& row, int looks, uint64_t poll);
   void Report(v1::DifferenceKind kind, std::string key, v1::VerifyResponse finding);
   void EndTable(const absl::Status& status);
   void End(const absl::Status& status);
