@@ -399,7 +399,8 @@ absl::StatusOr<PolledRow> PostgresEngine::RowOf(const PostgresTable& table, std:
                 .below_bound = is(2),
                 .waits = is(3),
                 .poison = is(4),
-                .overruled = is(5)};
+                .overruled = is(5),
+                .left_to_younger = is(6)};
   if (facts[1]) row.cursor = std::string(*facts[1]);
   for (size_t i = 0; i < table.sql.key.size(); ++i) {
     row.key.emplace_back(facts[kLineFacts + i].value_or(std::string_view()));

@@ -62,10 +62,11 @@ Leg RowLeg(const PageSql& table) {
 }
 
 // A key of a tombstone is of the type that the table's is of.
-Leg TombstoneLeg(const PageSql& table) {
-  Leg leg{.cursor = "x." + table.tombstones->cursor};
+Leg TombstoneLeg(const PageSql& table, std::string_view alias = "x") {
+  Leg leg{.cursor = fmt::format("{}.{}", alias, table.tombstones->cursor)};
   for (size_t i = 0; i < table.key.size(); ++i) {
-    leg.key.push_back(fmt::format("x.{}::{}", table.tombstones->key[i], table.key_types[i]));
+    leg.key.push_back(
+        fmt::format("{}.{}::{}", alias, table.tombstones->key[i], table.key_types[i]));
   }
   return leg;
 }
@@ -144,22 +145,6 @@ std::string RowOverruled(const PageSql& table, const WindowTexts& window) {
                      Below(table, window, stamp));
 }
 
-std::string RowFacts(const PageSql& table, const WindowTexts& window) {
-  const Leg leg = RowLeg(table);
-  std::string facts = fmt::format(
-      "'r' AS kind, {}::text AS at, {} AS below, {} AS waits, {} AS poison, ({}) AS gone",
-      leg.cursor, AtOrBelow(table, leg, window.bound), Waits(table, window, leg.cursor),
-      Poison(table, window, leg.cursor), RowOverruled(table, window));
-  for (size_t i = 0; i < leg.key.size(); ++i) {
-    facts += fmt::format(", {} AS key{}", leg.key[i], i);
-  }
-  return facts;
-}
-
-std::string RowColumns(const PageSql& table) {
-  return fmt::format("{}", fmt::join(Prefixed("r", table.columns), ", "));
-}
-
 // Of the rows of the window, or of the tombstones of it.
 std::string WindowCondition(const PageSql& table, const WindowTexts& window, const Leg& leg,
                             const CursorPlace& after, const std::string& lower,
@@ -182,6 +167,41 @@ std::string WindowCondition(const PageSql& table, const WindowTexts& window, con
                          CursorLiteral(table, table.numeric_infinity ? "Infinity" : "NaN"));
   }
   return where;
+}
+
+// Keys that are told apart as text are different keys, whatever the source says of them.
+std::string LeftToYounger(const PageSql& table, const WindowTexts& window, const Leg& leg) {
+  if (!table.tombstones) return "false";
+  const Leg younger = TombstoneLeg(table, "y");
+  std::string same;
+  for (size_t i = 0; i < leg.key.size(); ++i) {
+    same += fmt::format("{0} = {1} AND ({0})::text COLLATE \"C\" = ({1})::text COLLATE \"C\" AND ",
+                        younger.key[i], leg.key[i]);
+  }
+  return fmt::format(
+      "EXISTS (SELECT FROM {} y WHERE {}{} > {} AND {})", table.tombstones->from, same,
+      younger.cursor, leg.cursor,
+      WindowCondition(table, window, younger, {}, window.tombstone_lower, window.tombstone_bound));
+}
+
+std::string RowFacts(const PageSql& table, const WindowTexts& window, PageOrder::Part part) {
+  const Leg leg = RowLeg(table);
+  // Where all rows are compared, nobody reads the window.
+  const bool polled = part == PageOrder::Part::kWindow || part == PageOrder::Part::kPoisonLow;
+  std::string facts = fmt::format(
+      "'r' AS kind, {}::text AS at, {} AS below, {} AS waits, {} AS poison, ({}) AS gone, {} AS "
+      "later",
+      leg.cursor, AtOrBelow(table, leg, window.bound), Waits(table, window, leg.cursor),
+      Poison(table, window, leg.cursor), RowOverruled(table, window),
+      polled ? LeftToYounger(table, window, leg) : "false");
+  for (size_t i = 0; i < leg.key.size(); ++i) {
+    facts += fmt::format(", {} AS key{}", leg.key[i], i);
+  }
+  return facts;
+}
+
+std::string RowColumns(const PageSql& table) {
+  return fmt::format("{}", fmt::join(Prefixed("r", table.columns), ", "));
 }
 
 std::string BehindKey(const PageSql& table, const std::vector<std::string>& key) {
@@ -239,9 +259,9 @@ bool OrderedByKey(PageOrder::Part part) {
 
 // A line as of a tombstone. Rows may be wide, and many keys are asked for at a time.
 std::string KeysAloneSql(const PageSql& table, const PageOrder& order) {
-  return fmt::format("SELECT 'd', NULL, false, false, false, false, {}, NULL FROM {} r WHERE {}",
-                     fmt::join(Prefixed("r", table.key), ", "), table.from,
-                     WithKeys(table, order.keys));
+  return fmt::format(
+      "SELECT 'd', NULL, false, false, false, false, false, {}, NULL FROM {} r WHERE {}",
+      fmt::join(Prefixed("r", table.key), ", "), table.from, WithKeys(table, order.keys));
 }
 
 std::string Where(const std::string& condition) {
@@ -255,7 +275,7 @@ std::string MergedSql(const PageSql& table, const WindowTexts& window, const Pag
   std::string places;
   std::string dead_places;
   std::string by;
-  std::string shown = "kind, at, below, waits, poison, gone";
+  std::string shown = "kind, at, below, waits, poison, gone, later";
   for (size_t i = 0; i < rows.Place().size(); ++i) {
     places += fmt::format(", {} AS place{}", rows.Place()[i], i);
     dead_places += fmt::format(", {}", dead.Place()[i]);
@@ -273,15 +293,16 @@ std::string MergedSql(const PageSql& table, const WindowTexts& window, const Pag
     nulls += fmt::format(", NULL::{}", table.column_types[i]);
     shown += fmt::format(", column{}", i);
   }
-  const std::string row_leg = fmt::format(
-      "(SELECT {}{}{} FROM {} r WHERE {} ORDER BY {} LIMIT {})", RowFacts(table, window), places,
-      columns, table.from, PartCondition(table, window, order), rows.OrderBy(), order.rows_max);
+  const std::string row_leg =
+      fmt::format("(SELECT {}{}{} FROM {} r WHERE {} ORDER BY {} LIMIT {})",
+                  RowFacts(table, window, order.part), places, columns, table.from,
+                  PartCondition(table, window, order), rows.OrderBy(), order.rows_max);
   const std::string dead_leg = fmt::format(
       "(SELECT 'd', {}::text, {}, false, false, EXISTS (SELECT FROM {} r WHERE {} AND (r.{} >= {} "
-      "OR r.{} IS NULL)){}{}{} FROM {} x WHERE {} ORDER BY {} LIMIT {})",
+      "OR r.{} IS NULL)), {}{}{}{} FROM {} x WHERE {} ORDER BY {} LIMIT {})",
       dead.cursor, AtOrBelow(table, dead, window.tombstone_bound), table.from, SameKey(table),
-      table.cursor, dead.cursor, table.cursor, dead_keys, dead_places, nulls,
-      table.tombstones->from,
+      table.cursor, dead.cursor, table.cursor, LeftToYounger(table, window, dead), dead_keys,
+      dead_places, nulls, table.tombstones->from,
       WindowCondition(table, window, dead, order.after_tombstone, window.tombstone_lower,
                       window.tombstone_bound),
       dead.OrderBy(), order.rows_max);
@@ -428,7 +449,7 @@ std::string PageCopySql(const PageSql& table, const WindowTexts& window, const P
   const uint64_t limit =
       order.part == PageOrder::Part::kKeys ? order.keys.size() : uint64_t{order.rows_max};
   return fmt::format("COPY (SELECT {}, {} FROM {} r{} ORDER BY {} LIMIT {}) TO STDOUT",
-                     RowFacts(table, window), RowColumns(table), table.from,
+                     RowFacts(table, window, order.part), RowColumns(table), table.from,
                      Where(PartCondition(table, window, order)), by, limit);
 }
 

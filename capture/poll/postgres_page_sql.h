@@ -81,8 +81,8 @@ std::string WindowSql(const PageSql& table, const CursorPlace& bound,
                       const CursorPlace& tombstone_bound, const WindowRules& rules);
 
 // The columns of a line, before those of the table: r or d, cursor, below_bound, waits, poison,
-// overruled, and one for each column of the key.
-inline constexpr size_t kLineFacts = 6;
+// overruled, left_to_younger, and one for each column of the key.
+inline constexpr size_t kLineFacts = 7;
 
 // COPY … TO STDOUT.
 std::string PageCopySql(const PageSql& table, const WindowTexts& window, const PageOrder& order);

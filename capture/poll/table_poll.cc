@@ -201,8 +201,8 @@ absl::Status TablePoll::Tell(const PolledRow& row, ChangeSink* sink) {
   if (!judged.ok()) return judged.status();
   if (judged->verdict == RowVerdict::kSame) return absl::OkStatus();
   if (judged->verdict == RowVerdict::kDelete) {
-    if (told_deletes_.contains(judged->key)) return absl::OkStatus();
-    if (told_deletes_.size() < kToldDeletesMax) told_deletes_.insert(judged->key);
+    if (row.left_to_younger || deleted_ == judged->key) return absl::OkStatus();
+    deleted_ = judged->key;
   }
   const bool restamped =
       judged->verdict != RowVerdict::kUpdate ||

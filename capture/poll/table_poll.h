@@ -6,9 +6,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "capture/poll/poll_engine.h"
@@ -23,8 +23,6 @@ namespace tidemark::capture::poll {
 inline constexpr uint64_t kNullCountMax = 10'000;
 // Keys of poison that are named.
 inline constexpr int kPoisonKeysMax = 5;
-// Keys whose delete was told in this poll, of tombstones that are there several times.
-inline constexpr size_t kToldDeletesMax = 100'000;
 
 CursorPlace BoundOf(const v1::PolledTableState& state);
 CursorPlace TombstoneBoundOf(const v1::PolledTableState& state);
@@ -86,7 +84,9 @@ class TablePoll {
   bool rose_ = false;  // after_ is above the bound
   bool tombstones_rose_ = false;
   uint64_t rows_read_ = 0;
-  absl::flat_hash_set<std::string> told_deletes_;
+  // The last key whose delete was told. Tombstones of one key and stamp follow each other; of all
+  // others the youngest tells.
+  std::optional<std::string> deleted_;
 };
 
 }  // namespace tidemark::capture::poll

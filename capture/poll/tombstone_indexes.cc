@@ -74,7 +74,7 @@ std::vector<Finding> MissingTombstoneIndexes(const TombstoneTable& tombstones,
     findings.push_back(
         Missing(tombstones,
                 fmt::format("no index of table {} begins with the key of table {} ({}): all of it "
-                            "is read for each row that is",
+                            "is read for each row and each tombstone that is",
                             name, polled, QuotedList(tombstones.key)),
                 wanted));
   }

@@ -1,5 +1,5 @@
 // Whether tombstones of a polled table are found without reading all of them: those that are new by
-// their stamp, once in each poll, and those of a row by its key, for each row that is read.
+// their stamp, once in each poll, and those of a key, for each row and each tombstone that is read.
 #pragma once
 
 #include <cstdint>

@@ -296,6 +296,26 @@ TEST_F(PollSourceTest, TombstonesDeleteWhatIsNotYounger) {
   EXPECT_THAT(driver->NewChanges(), IsEmpty());
 }
 
+// However many lie between them, and though the row is read too.
+TEST_F(PollSourceTest, AKeyThatWasDeletedSeveralTimesIsDeletedOnce) {  // proves A23
+  Exec(
+      "CREATE TABLE gone (id int, at timestamptz NOT NULL DEFAULT now()); CREATE INDEX ON gone "
+      "(at, id); CREATE INDEX ON gone (id, at); INSERT INTO t SELECT i, 'x' FROM "
+      "generate_series(1, 3) i");
+  PolledOptions options;
+  options.tombstones = "public.gone";
+  v1::FeedConfig config = PolledFeedOf(*postgres_, {options});
+  config.mutable_poll()->set_page_rows(2);
+  auto driver = Begin(config);
+  Exec(
+      "INSERT INTO gone SELECT i, now() - n * interval '1 ms' FROM generate_series(1, 3) i, "
+      "generate_series(0, 2) n; INSERT INTO gone SELECT 1 FROM generate_series(1, 3); DELETE FROM "
+      "t WHERE id = 1");
+  ASSERT_TRUE(driver->Poll(3));
+  EXPECT_THAT(driver->NewChanges(), UnorderedElementsAre("delete t key(id=1)", "delete t key(id=2)",
+                                                         "delete t key(id=3)"));
+}
+
 // proves A19
 TEST_F(PollSourceTest, ASequenceThatDoesNotFollowTheCommitsIsNoLoss) {
   Exec(

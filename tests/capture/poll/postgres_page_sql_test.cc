@@ -113,6 +113,12 @@ TEST(PageSqlTest, TombstonesComeAmongTheRowsInTheOrderOfTheirStamps) {
   // One that is younger than the row buries it, and one that is not does not.
   EXPECT_THAT(sql, HasSubstr("x.\"at\" > r.\"at\""));
   EXPECT_THAT(sql, HasSubstr("r.\"at\" >= x.\"at\""));
+  // Of several the youngest tells, which the window has to hold.
+  EXPECT_THAT(sql, HasSubstr("y.\"at\" > r.\"at\" AND y.\"at\" > '-infinity'"));
+  EXPECT_THAT(sql, HasSubstr("y.\"at\" > x.\"at\" AND y.\"at\" > '-infinity'"));
+  const std::string scan =
+      PageCopySql(table, SampleWindow(), {.part = PageOrder::Part::kByKey, .rows_max = 5});
+  EXPECT_THAT(scan, Not(HasSubstr(" y WHERE"))) << "it reads no window";
 }
 
 // proves A39, B172

@@ -115,8 +115,13 @@ TEST_F(TablePollTest, AKeyIsDeletedOnceHoweverManyTombstonesItHas) {
   PolledRow overruled = ScriptedTombstone(3, "12");
   overruled.overruled = true;
   Know(ScriptedRow(3, "13"));
-  Window({ScriptedTombstone(1, "11"), ScriptedTombstone(1, "12"), ScriptedTombstone(2, "12"),
-          overruled});
+  PolledRow older = ScriptedTombstone(1, "11");
+  older.left_to_younger = true;
+  PolledRow buried = ScriptedRow(1, "10", "y");
+  buried.overruled = true;
+  buried.left_to_younger = true;
+  Window({buried, older, ScriptedTombstone(1, "12"), ScriptedTombstone(1, "12"),
+          ScriptedTombstone(2, "12"), overruled});
   EXPECT_EQ(Run(), 1u) << "2 was never told, and 3 is there";
   EXPECT_EQ(TombstoneBoundOf(state_).cursor, "12");
   EXPECT_EQ(state_.bound_cursor(), "");
