@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_split.h"
+#include "capture/poll/tombstone_collations.h"
 #include "capture/poll/tombstone_indexes.h"
 #include "capture/postgres/publication.h"
 #include "capture/postgres/sql_text.h"
@@ -35,7 +36,8 @@ constexpr char kTableSql[] =
 constexpr char kFingerprintSql[] =
     "SELECT md5(concat_ws('|', c.oid, c.relkind, row_security_active(c.oid),"
     " has_schema_privilege(c.relnamespace, 'USAGE'), (SELECT string_agg(concat_ws(',', a.attnum,"
-    " a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated, has_column_privilege(c.oid,"
+    " a.attname, a.atttypid, a.atttypmod, a.attcollation, a.attnotnull, a.attgenerated, "
+    "has_column_privilege(c.oid,"
     " a.attnum, 'SELECT')), ';' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid AND"
     " a.attnum > 0 AND NOT a.attisdropped), (SELECT string_agg(concat_ws(',', i.indexrelid,"
     " i.indisvalid, i.indisunique, i.indisprimary, i.indimmediate), ';' ORDER BY i.indexrelid) FROM"
@@ -428,14 +430,16 @@ absl::Status Look::LookAtTombstones() {
   }
   look_.table.sql.tombstones = std::move(sql);
   if (HasErrors()) return absl::OkStatus();
-  absl::StatusOr<std::vector<Finding>> found =
-      LookAtTombstoneIndexes(&sql_,
-                             {.schema = tombstones.schema,
-                              .table = tombstones.table,
-                              .oid = source.oid,
-                              .cursor = tombstones.cursor,
-                              .key = {needed.begin() + 1, needed.end()}},
-                             settings_.Text(), deadline_);
+  const TombstoneTable looked_at{.schema = tombstones.schema,
+                                 .table = tombstones.table,
+                                 .oid = source.oid,
+                                 .cursor = tombstones.cursor,
+                                 .key = {needed.begin() + 1, needed.end()}};
+  absl::StatusOr<std::vector<Finding>> found = LookAtTombstoneCollations(
+      &sql_, look_.table.sql, looked_at, oid_, settings_.Text(), deadline_);
+  if (!found.ok()) return found.status();
+  look_.findings.insert(look_.findings.end(), found->begin(), found->end());
+  found = LookAtTombstoneIndexes(&sql_, looked_at, settings_.Text(), deadline_);
   if (!found.ok()) return found.status();
   look_.findings.insert(look_.findings.end(), found->begin(), found->end());
   return absl::OkStatus();

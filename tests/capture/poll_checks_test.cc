@@ -118,6 +118,34 @@ TEST_F(PollChecksTest, ATombstoneTableHasToFit) {
       Contains(Is(Finding::Severity::kError, reason::kCursorColumnUnusable, "ALTER TABLE")));
 }
 
+TEST_F(PollChecksTest, TombstonesWhoseTextKeyIsOfAnotherCollationAreRefused) {
+  Exec(
+      "CREATE TABLE u (id text COLLATE \"C\" PRIMARY KEY, at timestamptz NOT NULL); CREATE INDEX "
+      "ON "
+      "u (at, id); CREATE TABLE gone (id varchar COLLATE \"POSIX\", at timestamptz NOT NULL); "
+      "CREATE "
+      "INDEX ON gone (at, id); CREATE INDEX ON gone (id, at); INSERT INTO u VALUES ('a', now()); "
+      "INSERT INTO gone VALUES ('b', now())");
+  const PolledOptions options{.table = "public.u", .tombstones = "public.gone"};
+  const std::string mended =
+      "ALTER TABLE \"public\".\"gone\" ALTER COLUMN \"id\" TYPE text COLLATE \"C\";";
+  const auto error = Is(Finding::Severity::kError, reason::kCursorColumnUnusable, mended);
+  // The server compares them as soon as both have rows, and fails.
+  EXPECT_FALSE(postgres_->Exec("SELECT FROM u, gone WHERE u.id = gone.id").ok());
+  EXPECT_THAT(Check(options), ElementsAre(error));
+  // It takes the other one for the database's own, and the tombstones are in an order of their own.
+  Exec("ALTER TABLE gone ALTER id TYPE text COLLATE \"default\"");
+  Exec("ALTER TABLE u ALTER id TYPE text COLLATE \"en-US-x-icu\"");
+  EXPECT_THAT(Check(options),
+              ElementsAre(Is(Finding::Severity::kError, reason::kCursorColumnUnusable,
+                             "TYPE text COLLATE \"en-US-x-icu\"")));
+  PollDriver driver(PolledFeedOf(*postgres_, {options}));
+  ASSERT_TRUE(driver.ReadUntilFailed());
+  EXPECT_EQ(ReasonOf(driver.last_error), reason::kCursorColumnUnusable);
+  Exec("ALTER TABLE gone ALTER id TYPE text COLLATE \"en-US-x-icu\"");
+  EXPECT_THAT(Check(options), ElementsAre(Is(Finding::Severity::kOk, "", "")));
+}
+
 // proves A14
 TEST_F(PollChecksTest, TombstonesWithoutAnIndexAreWarnedOf) {
   Exec("CREATE TABLE gone (id int NOT NULL, at timestamptz NOT NULL)");
