@@ -224,6 +224,14 @@ TEST_F(PollSourceTest, RowsWithoutACursorAreRefusedIncludedOrLeftOutAndCounted) 
   ASSERT_TRUE(excluding->Poll());
   EXPECT_THAT(excluding->NewChanges(),
               UnorderedElementsAre(StartsWith("insert t id=4"), StartsWith("insert t id=3")));
+  // One that is known stays as it was told, until it has a stamp again.
+  Exec("UPDATE t SET a = 'unseen', at = NULL WHERE id = 2");
+  ASSERT_TRUE(excluding->Poll(3));
+  EXPECT_THAT(excluding->NewChanges(), IsEmpty());
+  EXPECT_EQ(excluding->rows.Count("public.t"), 3u);
+  Exec("UPDATE t SET at = clock_timestamp() WHERE id = 2");
+  ASSERT_TRUE(excluding->Poll());
+  EXPECT_THAT(excluding->NewChanges(), ElementsAre(StartsWith("update t id=2 a=unseen")));
 }
 
 // proves A42
