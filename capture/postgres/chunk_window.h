@@ -25,7 +25,12 @@ inline constexpr size_t kTouchedKeysMax = 100'000;
 class ChunkWindow {
  public:
   // A transaction was streamed, whatever its tables.
-  void Committed(uint32_t xid) { recent_.Add(xid); }
+  void Committed(uint32_t xid) {
+    recent_.Add(xid);
+    ++commits_;
+  }
+  // How many there were.
+  uint64_t commits() const { return commits_; }
 
   // Between two transactions: from now on the changes of one table count.
   void Open();
@@ -61,6 +66,7 @@ class ChunkWindow {
   bool spoiled_ = false;
   absl::flat_hash_map<std::string, Touched> touched_;
   RecentCommits recent_;
+  uint64_t commits_ = 0;
 };
 
 }  // namespace tidemark::capture::postgres

@@ -210,6 +210,7 @@ class PostgresSource final : public Source {
   absl::Time slot_facts_read_ = absl::InfinitePast();
   std::unique_ptr<TableKeeper> tables_keeper_;
   absl::Time fence_asked_ = absl::InfinitePast();
+  Lsn asked_for_ = 0;  // the fence that was due then
   // Last, so that it is gone before what it uses.
   std::unique_ptr<StandbyKeeper> keeper_;
 };

@@ -14,7 +14,7 @@ namespace tidemark::capture::postgres {
 namespace {
 
 constexpr absl::Duration kKeeperReplyTimeout = absl::Seconds(1);
-// How often a server is asked whether it has passed a fence.
+// How often a server is asked whether it has passed a fence that it had not at first.
 constexpr absl::Duration kFenceAskPeriod = absl::Milliseconds(20);
 
 }  // namespace
@@ -150,7 +150,10 @@ bool PostgresSource::TablesWait() const {
 absl::Status PostgresSource::Reply(absl::Time now, absl::Duration timeout) {
   const bool probes = NextProbe() <= now;
   const bool ask = probes || std::min(silence_->ask_due(), FenceAskDue()) <= now;
-  if (ask) fence_asked_ = now;
+  if (ask) {
+    fence_asked_ = now;
+    if (tables_keeper_ != nullptr) asked_for_ = tables_keeper_->fence().value_or(asked_for_);
+  }
   // Who asks for a proof again and again must not put off the end of a silence.
   if (silence_->ask_due() <= now) silence_->Asked(now);
   if (probes) probe_.Asked(now);
@@ -174,7 +177,7 @@ absl::Time PostgresSource::FenceAskDue() const {
   if (tables_keeper_ == nullptr || streaming_->in_transaction()) return absl::InfiniteFuture();
   const std::optional<Lsn> fence = tables_keeper_->fence();
   if (!fence || *fence <= streaming_->proved()) return absl::InfiniteFuture();
-  return fence_asked_ + kFenceAskPeriod;
+  return *fence > asked_for_ ? absl::InfinitePast() : fence_asked_ + kFenceAskPeriod;
 }
 
 // The checkpoint of what was finished. True when the batch is worth returning.

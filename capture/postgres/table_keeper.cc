@@ -116,7 +116,10 @@ v1::TableState& TableKeeper::StateOf(const Name& name) {
 absl::Status TableKeeper::Step(const Position& head, absl::Time now, CaptureBatch* batch,
                                std::optional<Position>* made) {
   if (!failure_.ok()) return failure_;
-  if (told_at_) SizeChunks(now - *std::exchange(told_at_, std::nullopt));
+  if (std::exchange(commits_seen_, window_.commits()) != window_.commits()) {
+    chunk_size_.Committed(now);
+  }
+  if (told_at_) chunk_size_.Took(now - *std::exchange(told_at_, std::nullopt), now);
   if (applied_look_ && lent_.streaming->proved() >= applied_look_->at) {
     if (!awaits_look_) seen_ = applied_look_->began;
     applied_look_.reset();

@@ -28,6 +28,7 @@
 #include "capture/known_keys.h"
 #include "capture/known_rows.h"
 #include "capture/postgres/chunk_comparison.h"
+#include "capture/postgres/chunk_size.h"
 #include "capture/postgres/chunk_window.h"
 #include "capture/postgres/moved_rows.h"
 #include "capture/postgres/row_encoder.h"
@@ -61,10 +62,6 @@ inline constexpr absl::Duration kChunkTimeout = absl::Seconds(60);
 inline constexpr int kWholeAttemptsMax = 20;
 // Between two reports of how far such a reading is.
 inline constexpr absl::Duration kWholeReportPeriod = absl::Milliseconds(50);
-// A chunk that waits longer for its fence shows a stream that is behind.
-inline constexpr absl::Duration kFenceWaitLong = absl::Milliseconds(100);
-// For as long as a chunk takes from its fence into the store, commits of other tables wait.
-inline constexpr absl::Duration kChunkTakesMax = absl::Microseconds(700);
 
 // One per connection. Thread rule: one thread at a time. What is lent outlives it.
 class TableKeeper {
@@ -143,7 +140,6 @@ class TableKeeper {
   bool ChunkHolds(absl::Time now);
   bool PartsAsSeen(const Name& name, std::span<const uint32_t> part_oids) const;
   bool ReadingHolds(absl::Time now);
-  void SizeChunks(absl::Duration took);
   void WaitFor(const Name& name, const std::string& what);
   Position PlaceOfMade(const Position& head) const;
   absl::Status AddReadRows(v1::TableState* state);
@@ -231,7 +227,6 @@ class TableKeeper {
   bool chunk_verifies_ = false;
   std::optional<TableChunk> read_;  // waits for its fence
   absl::Time read_at_ = absl::InfinitePast();
-  bool behind_ = false;
   // Of the chunk that is on its way into the store.
   std::optional<absl::Time> told_at_;
 
@@ -244,7 +239,8 @@ class TableKeeper {
   std::set<Name> keyless_;
 
   std::map<Name, absl::Time> not_before_;
-  size_t rows_max_ = kChunkRowsMax;
+  ChunkSize chunk_size_;
+  uint64_t commits_seen_ = 0;
   // Of the table whose removed rows are looked for.
   std::deque<KnownKey> known_keys_;
   Name known_keys_of_;

@@ -22,7 +22,7 @@ void TableKeeper::StartChunk(absl::Time now) {
   for (auto& [name, state] : *lent_.states) {
     if (!MayRead(name, state, now) || ReadsWhole(name, state)) continue;
     ChunkOrder order{.table = tables_.at(name),
-                     .rows_max = rows_max_,
+                     .rows_max = chunk_size_.rows(),
                      .writers_before = state.reading().barrier_xid()};
     if (!state.reading().removing()) {
       order.after_key.assign(state.reading().after_key().begin(),
@@ -70,7 +70,7 @@ void TableKeeper::StartVerifyingChunk(absl::Time now) {
     if (order) verifier_.Begin(*std::move(order));
   }
   absl::StatusOr<std::optional<ChunkOrder>> next =
-      verifier_.Next(std::min(rows_max_, kChunkRowsMax), now);
+      verifier_.Next(std::min(chunk_size_.rows(), kChunkRowsMax), now);
   if (!next.ok()) {
     failure_ = next.status();
   } else if (*next) {
@@ -152,24 +152,12 @@ bool TableKeeper::ChunkHolds(absl::Time now) {
     return false;
   }
   if (!window_.Holds(read_->snapshot)) {
-    // The fewer rows are asked for, the shorter the time in which they must be left alone.
-    rows_max_ = std::max(rows_max_ / 2, kChunkRowsMin);
+    chunk_size_.NotLeftAlone();
     return false;
   }
-  behind_ = now - read_at_ > kFenceWaitLong;
+  chunk_size_.WaitedForFence(now - read_at_);
   if (asked_moved_.empty() && !read_->lines.empty()) told_at_ = now;
   return lent_.streaming->AgreesWith(read_->relation);
-}
-
-void TableKeeper::SizeChunks(absl::Duration took) {
-  const size_t most = behind_ ? kChunkRowsBehindMax : kChunkRowsMax;
-  size_t rows = rows_max_ * 2;
-  if (!behind_ && took > kChunkTakesMax) {
-    const auto fewer = static_cast<size_t>(static_cast<double>(rows_max_) *
-                                           absl::FDivDuration(kChunkTakesMax, took));
-    rows = std::max(fewer, std::min(rows, kChunkRowsFew));
-  }
-  rows_max_ = std::clamp(rows, kChunkRowsMin, most);
 }
 
 bool TableKeeper::ReadingHolds(absl::Time now) {

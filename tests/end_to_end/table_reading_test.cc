@@ -290,13 +290,17 @@ TEST_F(TableReadingTest, EndedSessionsLoseNothing) {  // proves H4, B077
     while (!over) {
       const auto sessions = (*session)->Query(
           "select pg_terminate_backend(pid) from pg_stat_activity where application_name like "
-          "'tidemark/%' and query like 'COPY%' and random() < 0.01");
+          "'tidemark/%' and query like 'COPY%' and random() < 0.05");
       ASSERT_TRUE(sessions.ok()) << sessions.status();
       ended += sessions->rows.size();
     }
   });
   Exec({"alter table u detach partition u_2"});
   EXPECT_TRUE(WaitUntilSettled("public.u"));
+  for (int round = 0; round < 50 && ended == 0; ++round) {
+    EXPECT_TRUE(StartSnapshot("public.u").ok());
+    EXPECT_TRUE(WaitForState("public.u", kFollowed, "asked for"));
+  }
   over = true;
   ending.join();
   EXPECT_GT(ended, 0u);
