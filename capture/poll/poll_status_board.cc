@@ -47,7 +47,7 @@ void FillSince(const v1::PolledTableState& state, v1::TableProblem* problem) {
   since->set_native_position(PollText(*position));
   // No poll has ended yet.
   if (state.error_time_us() == 0) return;
-  SetTime(absl::FromUnixMicros(state.error_time_us()), since->mutable_commit_time());
+  *since->mutable_commit_time() = ToTimestamp(absl::FromUnixMicros(state.error_time_us()));
 }
 
 }  // namespace
