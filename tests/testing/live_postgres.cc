@@ -12,6 +12,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/testing/cluster_template.h"
 #include "tests/testing/free_port.h"
 #include "tests/testing/wait_until.h"
 
@@ -20,7 +21,7 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr seconds kInitDeadline{120};
+constexpr seconds kCopyDeadline{120};
 constexpr seconds kStartDeadline{60};  // Recovery after Kill9 is part of it.
 constexpr seconds kStopDeadline{60};
 constexpr int kMajorVersionMin = 15;
@@ -80,7 +81,10 @@ LivePostgres::~LivePostgres() { Kill9(); }
 absl::StatusOr<std::unique_ptr<LivePostgres>> LivePostgres::Create(LivePostgresOptions options) {
   std::unique_ptr<LivePostgres> postgres(new LivePostgres(std::move(options)));
   if (absl::Status status = postgres->FindPlace(); !status.ok()) return status;
-  if (absl::Status status = postgres->InitCluster(); !status.ok()) return status;
+  if (absl::Status status = MakeCluster({postgres->bin_dir_, postgres->scratch_.path(),
+                                         postgres->user_, postgres->options_.initdb_arguments});
+      !status.ok())
+    return status;
   if (absl::Status status = postgres->WriteConfig(); !status.ok()) return status;
   if (absl::Status status = postgres->Start(); !status.ok()) return status;
   return postgres;
@@ -124,7 +128,7 @@ absl::Status LivePostgres::CopyCluster(const LivePostgres& primary) {
   copy.name = "pg_basebackup";
   copy.user = user_;
   copy.working_dir = scratch_.path();
-  return RunCommand(std::move(copy), kInitDeadline).status();
+  return RunCommand(std::move(copy), kCopyDeadline).status();
 }
 
 absl::Status LivePostgres::Promote() {
@@ -132,20 +136,6 @@ absl::Status LivePostgres::Promote() {
   const absl::StatusOr<std::string> promoted = QueryValue("select pg_promote()");
   if (!promoted.ok()) return promoted.status();
   return *promoted == "t" ? absl::OkStatus() : absl::UnavailableError("it was not promoted");
-}
-
-absl::Status LivePostgres::InitCluster() {
-  ProcessOptions init;
-  init.argv = {bin_dir_ / "initdb",   "--pgdata",        data_dir(),
-               "--username=postgres", "--auth=trust",    "--no-sync",
-               "--no-instructions",   "--encoding=UTF8", "--locale=C.UTF-8"};
-  init.argv.insert(init.argv.end(), options_.initdb_arguments.begin(),
-                   options_.initdb_arguments.end());
-  init.output_dir = scratch_.path();
-  init.name = "initdb";
-  init.user = user_;
-  init.working_dir = scratch_.path();
-  return RunCommand(std::move(init), kInitDeadline).status();
 }
 
 absl::Status LivePostgres::WriteConfig() {

@@ -42,7 +42,8 @@ enum class StopMode {
 
 class LivePostgres {
  public:
-  // initdb, then Start. UNAVAILABLE or NOT_FOUND says what is missing on the machine.
+  // A cluster as initdb makes it, then Start. UNAVAILABLE or NOT_FOUND says what is missing on the
+  // machine.
   static absl::StatusOr<std::unique_ptr<LivePostgres>> Create(LivePostgresOptions options = {});
   // A hot standby of a running `primary`, with its settings and these.
   static absl::StatusOr<std::unique_ptr<LivePostgres>> CreateStandby(
@@ -86,7 +87,6 @@ class LivePostgres {
  private:
   explicit LivePostgres(LivePostgresOptions options);
   absl::Status FindPlace();
-  absl::Status InitCluster();
   absl::Status CopyCluster(const LivePostgres& primary);
   absl::Status WriteConfig();
   absl::Status CopyCertificate();

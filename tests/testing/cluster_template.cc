@@ -1,0 +1,96 @@
+#include "tests/testing/cluster_template.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <random>
+
+#include "tests/testing/built_paths.h"
+#include "tests/testing/process.h"
+
+namespace tidemark::testing {
+namespace {
+
+constexpr std::chrono::seconds kInitDeadline{120};
+
+absl::Status RunAs(const NewCluster& cluster, const std::string& name,
+                   std::vector<std::string> argv) {
+  ProcessOptions options;
+  options.argv = std::move(argv);
+  options.output_dir = cluster.scratch;
+  options.name = name;
+  options.user = cluster.user;
+  options.working_dir = cluster.scratch;
+  return RunCommand(std::move(options), kInitDeadline).status();
+}
+
+absl::Status Init(const NewCluster& cluster) {
+  std::vector<std::string> argv = {
+      cluster.bin_dir / "initdb", "--pgdata",        cluster.scratch / "data",
+      "--username=postgres",      "--auth=trust",    "--no-sync",
+      "--no-instructions",        "--encoding=UTF8", "--locale=C.UTF-8"};
+  argv.insert(argv.end(), cluster.initdb_arguments.begin(), cluster.initdb_arguments.end());
+  return RunAs(cluster, "initdb", std::move(argv));
+}
+
+// What makes another cluster of it: the binaries, who owns it, and the arguments.
+std::filesystem::path TemplateOf(const NewCluster& cluster) {
+  std::string key = fmt::format("{}\n{}", cluster.bin_dir.string(), cluster.user);
+  for (const std::string& argument : cluster.initdb_arguments) key += "\n" + argument;
+  return BuildDir() / "clusters" / fmt::format("{:016x}", std::hash<std::string>()(key));
+}
+
+absl::Status Copy(const std::filesystem::path& from, const std::filesystem::path& to,
+                  const std::filesystem::path& output) {
+  ProcessOptions copy;
+  copy.argv = {"cp", "--archive", "--reflink=auto", from, to};
+  copy.output_dir = output;
+  copy.name = "cp";
+  return RunCommand(std::move(copy), kInitDeadline).status();
+}
+
+// Two clusters with one identifier would pass for one, which is what some tests are about. The
+// first field of pg_control is the identifier; pg_resetwal makes the rest of the files agree with
+// it.
+absl::Status Renumber(const NewCluster& cluster) {
+  std::random_device random;
+  const uint64_t identifier = (uint64_t{random()} << 32 | random()) >> 1;
+  std::fstream control(cluster.scratch / "data/global/pg_control",
+                       std::ios::in | std::ios::out | std::ios::binary);
+  control.write(reinterpret_cast<const char*>(&identifier), sizeof identifier);
+  control.close();
+  if (!control) return absl::InternalError("pg_control could not be written");
+  return RunAs(cluster, "pg_resetwal",
+               {cluster.bin_dir / "pg_resetwal", "--force", cluster.scratch / "data"});
+}
+
+}  // namespace
+
+absl::Status MakeCluster(const NewCluster& cluster) {
+  const std::filesystem::path made = TemplateOf(cluster);
+  if (std::filesystem::exists(made)) {
+    if (absl::Status status = Copy(made, cluster.scratch / "data", cluster.scratch); !status.ok()) {
+      return status;
+    }
+    return Renumber(cluster);
+  }
+  if (absl::Status status = Init(cluster); !status.ok()) return status;
+  // Under a name of its own first: it is there whole, or not at all. Another process may have been
+  // faster.
+  const std::filesystem::path begun = fmt::format("{}.{}", made.string(), getpid());
+  std::error_code failed;
+  std::filesystem::create_directories(made.parent_path(), failed);
+  if (failed) return absl::InternalError(made.parent_path().string() + ": " + failed.message());
+  if (absl::Status status = Copy(cluster.scratch / "data", begun, cluster.scratch); !status.ok()) {
+    return status;
+  }
+  std::filesystem::rename(begun, made, failed);
+  if (failed) std::filesystem::remove_all(begun, failed);
+  return absl::OkStatus();
+}
+
+}  // namespace tidemark::testing
