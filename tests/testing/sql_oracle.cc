@@ -207,7 +207,7 @@ absl::Status SqlOracle::Read() {
   TableKeys keys;
   for (const auto& row : key_rows->rows) keys[*row[0]].push_back(*row[1]);
   const auto lines = session_->Query(
-      fmt::format("select lsn, xid, data from pg_logical_slot_get_changes('{}', null, null, "
+      fmt::format("select lsn, xid, data from pg_logical_slot_peek_changes('{}', null, null, "
                   "'skip-empty-xacts', '1')",
                   slot_));
   if (!lines.ok()) return lines.status();
@@ -228,7 +228,11 @@ absl::Status SqlOracle::Read() {
       std::move(changes->begin(), changes->end(), std::back_inserter(open.changes));
     }
   }
-  return absl::OkStatus();
+  if (transactions_.empty()) return absl::OkStatus();
+  // Only now: a statement that is cut off while it sends its rows has moved the slot behind them.
+  return session_->Exec(fmt::format("select pg_replication_slot_advance('{}', '{:X}/{:X}')", slot_,
+                                    transactions_.back().end_lsn >> 32,
+                                    transactions_.back().end_lsn & 0xffffffff));
 }
 
 absl::Status SqlOracle::DropSlot() {
