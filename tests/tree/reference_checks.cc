@@ -77,9 +77,11 @@ std::string WhyDead(const std::string& path, const std::string& content, const M
   if (extension == ".cc") {
     if (!IsCompiled(path, mentions)) return "no CMakeLists.txt builds it";
     const std::string header = WithoutExtension(path) + ".h";
-    // A source without a header of its own implements a part of another one's.
+    // A source without a header of its own implements a part of another one's, or takes the place
+    // of what a library defines, for which it is linked by its name.
     bool serves = mentions.tree.count(header) != 0 ||
-                  content.find("#include \"" + Folder(path) + "/") != std::string::npos;
+                  content.find("#include \"" + Folder(path) + "/") != std::string::npos ||
+                  mentions.InCMake("PRIVATE " + path.substr(path.find('/') + 1));
     return serves || IsProgram(path, content)
                ? ""
                : "it is neither a program nor the source of a header beside it";
