@@ -3,17 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <map>
 
 #include "tests/end_to_end/row_writer.h"
 #include "tests/end_to_end/table_fixture.h"
+#include "tests/testing/seed.h"
 
 namespace tidemark::testing {
 namespace {
 
-bool IsLong() { return std::getenv("TIDEMARK_LONG") != nullptr; }
 int RowsOfTable() { return IsLong() ? 2'000'000 : 60'000; }
 int Kills() { return IsLong() ? 10 : 4; }
 constexpr int kWriters = 3;

@@ -3,21 +3,19 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <iostream>
 
 #include "tests/end_to_end/change_counter.h"
 #include "tests/end_to_end/resident_memory.h"
 #include "tests/testing/live_postgres.h"
 #include "tests/testing/live_tidemark.h"
+#include "tests/testing/seed.h"
 
 namespace tidemark::testing {
 namespace {
 
 constexpr double kGrowthMaxMiB = 128;
 constexpr size_t kMessageBytesMax = 3'670'016;
-
-bool IsLong() { return std::getenv("TIDEMARK_LONG") != nullptr; }
 
 class LargeTransactionsTest : public ::testing::Test {
  protected:

@@ -3,16 +3,15 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <iostream>
 
 #include "tests/end_to_end/poll_fixture.h"
 #include "tests/end_to_end/resident_memory.h"
+#include "tests/testing/seed.h"
 
 namespace tidemark::testing {
 namespace {
 
-bool IsLong() { return std::getenv("TIDEMARK_LONG") != nullptr; }
 uint64_t RowsOfTable() { return IsLong() ? 5'000'000 : 100'000; }
 uint64_t RowsPerSecond() { return IsLong() ? 100'000 : 40'000; }
 // Of the first poll, whatever the number of rows; then of everything behind it.

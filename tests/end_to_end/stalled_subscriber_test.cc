@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <iostream>
 
 #include "tests/end_to_end/change_counter.h"
 #include "tests/end_to_end/resident_memory.h"
 #include "tests/testing/live_postgres.h"
 #include "tests/testing/live_tidemark.h"
+#include "tests/testing/seed.h"
 #include "tests/testing/wait_until.h"
 
 namespace tidemark::testing {
@@ -25,7 +25,7 @@ constexpr double kGrowthMaxMiB = 128;
 
 // proves B155
 TEST(StalledSubscriberTest, SlowsNobodyAndCatchesUp) {
-  const seconds stall(std::getenv("TIDEMARK_LONG") != nullptr ? 60 : 10);
+  const seconds stall(IsLong() ? 60 : 10);
   auto postgres = LivePostgres::Create();
   ASSERT_TRUE(postgres.ok()) << postgres.status();
   ASSERT_TRUE((*postgres)->Exec("create table item (id bigserial primary key, payload text)").ok());

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <iostream>
 
 #include "proto/reason.h"
@@ -14,6 +13,7 @@
 #include "tests/testing/live_postgres.h"
 #include "tests/testing/live_subscriber.h"
 #include "tests/testing/live_tidemark.h"
+#include "tests/testing/seed.h"
 #include "tests/testing/sql_oracle.h"
 #include "tests/testing/wait_until.h"
 
@@ -90,7 +90,7 @@ const v1::FeedStatus& FeedOf(const v1::GetStatusResponse& status, const std::str
 
 // proves S56
 TEST(StoppedSourceTest, HoldsUpNoOtherFeedAndNoStatusAndLosesNothing) {
-  const seconds at_least(std::getenv("TIDEMARK_LONG") != nullptr ? 60 : 0);
+  const seconds at_least(IsLong() ? 60 : 0);
   Side stopped("main");
   Side running("other");
   ASSERT_NO_FATAL_FAILURE(stopped.SetUp());

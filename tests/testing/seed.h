@@ -14,4 +14,7 @@ inline uint64_t NumberFromEnvironment(const char* name, uint64_t otherwise) {
 // TIDEMARK_SEED, or 1.
 inline uint64_t SeedFromEnvironment() { return NumberFromEnvironment("TIDEMARK_SEED", 1); }
 
+// TIDEMARK_LONG: the long form of what takes long.
+inline bool IsLong() { return NumberFromEnvironment("TIDEMARK_LONG", 0) != 0; }
+
 }  // namespace tidemark::testing
