@@ -92,9 +92,9 @@ class TableFixture : public ::testing::Test {
     return {};
   }
 
-  // Until the feed knows of everything that moved before the call, and follows the table.
-  ::testing::AssertionResult WaitUntilSettled(const std::string& table) {
-    const absl::Time now = absl::Now();
+  // Until the feed knows of everything that moved before `now`, and follows the table.
+  ::testing::AssertionResult WaitUntilSettled(const std::string& table,
+                                              absl::Time now = absl::Now()) {
     v1::FeedStatus feed;
     return WaitUntil(
         [&] {

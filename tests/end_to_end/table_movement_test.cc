@@ -288,8 +288,9 @@ TEST_F(TableMovementTest, APartitionThatIsThereForAMomentWhileItsRootIsRead) {
       kDeadline));
   Exec({"alter table pa detach partition pa3"});
   // An order makes it look.
+  const absl::Time detached = absl::Now();
   ASSERT_TRUE(StartSnapshot("public.marker").ok());
-  ASSERT_TRUE(WaitUntilSettled("public.pa"));
+  ASSERT_TRUE(WaitUntilSettled("public.pa", detached));
   CatchUp();
   EXPECT_TRUE(Here("public.pa") == There("public.pa")) << Here("public.pa").size() << " rows";
 }
