@@ -4,10 +4,12 @@
 #include <libpq-fe.h>
 #include <pwd.h>
 #include <signal.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -76,7 +78,21 @@ std::string Quoted(const std::string& value) {
 
 LivePostgres::LivePostgres(LivePostgresOptions options) : options_(std::move(options)) {}
 
-LivePostgres::~LivePostgres() { Kill9(); }
+LivePostgres::~LivePostgres() {
+  Kill9();
+  RemoveSharedMemory();
+}
+
+// A server that is killed leaves its segment behind, of which the system has some thousands for
+// all. postmaster.pid names it in its seventh line, behind the key.
+void LivePostgres::RemoveSharedMemory() const {
+  std::ifstream file(data_dir() / "postmaster.pid");
+  std::string line;
+  for (int i = 0; i < 7; ++i) std::getline(file, line);
+  unsigned long key = 0;
+  int id = 0;
+  if (file && sscanf(line.c_str(), "%lu %d", &key, &id) == 2) shmctl(id, IPC_RMID, nullptr);
+}
 
 absl::StatusOr<std::unique_ptr<LivePostgres>> LivePostgres::Create(LivePostgresOptions options) {
   std::unique_ptr<LivePostgres> postgres(new LivePostgres(std::move(options)));

@@ -87,6 +87,7 @@ class LivePostgres {
  private:
   explicit LivePostgres(LivePostgresOptions options);
   absl::Status FindPlace();
+  void RemoveSharedMemory() const;
   absl::Status CopyCluster(const LivePostgres& primary);
   absl::Status WriteConfig();
   absl::Status CopyCertificate();
