@@ -181,7 +181,7 @@ TEST_F(PostgresResumeTest, NothingIsMadeBeforeTheStoreHasNotedIt) {  // proves R
   EXPECT_EQ(Value("SELECT count(*) FROM pg_publication"), "0");
 }
 
-TEST_F(PostgresResumeTest, UnfinishedSnapshotBeginsAnew) {  // proves R38, issue 2 done-when 4
+TEST_F(PostgresResumeTest, UnfinishedSnapshotBeginsAnew) {  // proves R38
   Exec("CREATE TABLE t (id int PRIMARY KEY, a text)");
   Exec("INSERT INTO t SELECT i, repeat('x', 500) FROM generate_series(1, 20000) i");
   SourceDriver driver(FeedOf(*postgres_));

@@ -3,14 +3,13 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <atomic>
 #include <iterator>
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "tests/end_to_end/statement_writer.h"
 #include "tests/end_to_end/table_fixture.h"
 
 namespace tidemark::testing {
@@ -21,30 +20,13 @@ constexpr v1::TableFollowState kReading = v1::TABLE_FOLLOW_STATE_READING;
 
 // Adds to n of the rows 1 to `rows` of public.u without a pause, every second time to that of the
 // first row, and never touches their other columns.
-class CountingWriter {
+class CountingWriter : public StatementWriter {
  public:
   CountingWriter(const LivePostgres& postgres, int rows)
-      : thread_([this, &postgres, rows] {
-          std::mt19937_64 random(7);
-          auto session = postgres.Connect();
-          while (!stopping_) {
-            const int id = done_ % 2 == 0 ? 1 : 1 + static_cast<int>(random() % rows);
-            const std::string sql = fmt::format("update u set n = n + 1 where id = {}", id);
-            if (!session.ok() || !(*session)->Exec(sql).ok()) session = postgres.Connect();
-            ++done_;
-          }
+      : StatementWriter(postgres, [rows, random = std::mt19937_64(7)](int done) mutable {
+          const int id = done % 2 == 0 ? 1 : 1 + static_cast<int>(random() % rows);
+          return fmt::format("update u set n = n + 1 where id = {}", id);
         }) {}
-  ~CountingWriter() { Stop(); }
-  void Stop() {
-    stopping_ = true;
-    if (thread_.joinable()) thread_.join();
-  }
-  int done() const { return done_; }
-
- private:
-  std::atomic<bool> stopping_ = false;
-  std::atomic<int> done_ = 0;
-  std::thread thread_;
 };
 
 class ChangesBesideReadingTest : public TableFixture {

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <random>
-#include <thread>
 
 #include "proto/position.h"
+#include "tests/end_to_end/statement_writer.h"
 #include "tests/end_to_end/table_fixture.h"
 #include "tests/testing/file_text.h"
 #include "tests/testing/seed.h"
@@ -176,43 +175,26 @@ class HealingTest : public TableFixture {
 };
 
 // Changes its own rows of public.big at random, until it is stopped.
-class BigWriter {
+class BigWriter : public StatementWriter {
  public:
   BigWriter(const LivePostgres& postgres, int from, int to, uint64_t seed)
-      : thread_([this, &postgres, from, to, seed] {
-          std::mt19937_64 random(seed);
-          auto session = postgres.Connect();
-          while (!stopping_) {
-            const int id = from + static_cast<int>(random() % (to - from));
-            std::string sql;
-            switch (random() % 4) {
-              case 0:
-                sql = fmt::format("delete from big where id = {}", id);
-                break;
-              case 1:
-                sql = fmt::format(
-                    "insert into big values ({}, 1, 'w') on conflict (id) do update set v = 2", id);
-                break;
-              default:
-                sql = fmt::format("update big set v = v + 1 where id between {} and {}", id,
-                                  std::min(id + 3, to - 1));
-            }
-            if (!session.ok() || !(*session)->Exec(sql).ok()) session = postgres.Connect();
+      : StatementWriter(postgres, [from, to, random = std::mt19937_64(seed)](int) mutable {
+          const int id = from + static_cast<int>(random() % (to - from));
+          switch (random() % 4) {
+            case 0:
+              return fmt::format("delete from big where id = {}", id);
+            case 1:
+              return fmt::format(
+                  "insert into big values ({}, 1, 'w') on conflict (id) do update set v = 2", id);
+            default:
+              return fmt::format("update big set v = v + 1 where id between {} and {}", id,
+                                 std::min(id + 3, to - 1));
           }
         }) {}
-  ~BigWriter() { Stop(); }
-  void Stop() {
-    stopping_ = true;
-    if (thread_.joinable()) thread_.join();
-  }
-
- private:
-  std::atomic<bool> stopping_ = false;
-  std::thread thread_;
 };
 
-// proves B055, R33, R37: Done-when 4 of the issue on PostgreSQL in full: a slot that the server
-// gave up, under writers, is healed by itself with exactly what differs.
+// proves B055, R33, R37: a slot that the server gave up, under writers, is healed by itself with
+// exactly what differs.
 TEST_F(HealingTest, ALostSlotUnderWritersIsHealedWithTheTrueDifferencesAlone) {
   LivePostgresOptions options;
   options.settings = {

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "tests/end_to_end/resident_memory.h"
+#include "tests/end_to_end/statement_writer.h"
 #include "tests/end_to_end/table_fixture.h"
 #include "tests/testing/seed.h"
 
@@ -41,23 +42,12 @@ std::string CreateSql(int rows, int note_bytes = 40, const std::string& name = "
 }
 
 // Changes rows of public.k at random, as fast as it can, on a thread of its own.
-class KeylessWriter {
+class KeylessWriter : public StatementWriter {
  public:
   KeylessWriter(const LivePostgres& postgres, uint64_t seed)
-      : thread_([this, &postgres, seed] {
-          std::mt19937_64 random(seed);
-          auto session = postgres.Connect();
-          while (!stopping_) {
-            const absl::Status done =
-                session.ok() ? (*session)->Exec(Statement(&random)) : session.status();
-            if (!done.ok()) session = postgres.Connect();
-          }
+      : StatementWriter(postgres, [random = std::mt19937_64(seed)](int) mutable {
+          return Statement(&random);
         }) {}
-  ~KeylessWriter() { Stop(); }
-  void Stop() {
-    stopping_ = true;
-    if (thread_.joinable()) thread_.join();
-  }
 
  private:
   static std::string Statement(std::mt19937_64* random) {
@@ -85,9 +75,6 @@ class KeylessWriter {
         return fmt::format("update k set note = 'w{}' where {}", below(5), some);
     }
   }
-
-  std::atomic<bool> stopping_ = false;
-  std::thread thread_;
 };
 
 class KeylessTableTest : public TableFixture {

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <atomic>
 #include <random>
-#include <thread>
 
 #include "proto/position.h"
+#include "tests/end_to_end/statement_writer.h"
 #include "tests/end_to_end/table_fixture.h"
 #include "tests/testing/witness.h"
 
@@ -23,28 +22,17 @@ constexpr int kKilled = 137;
 
 // Versions of its own rows of public.item, each with a stamp and a number that only rises, until it
 // is stopped. Some transactions stay open for a moment, so that stamps and commits differ in order.
-class ItemWriter {
+class ItemWriter : public StatementWriter {
  public:
   ItemWriter(const LivePostgres& postgres, int from, int to, uint64_t seed)
-      : thread_([this, &postgres, from, to, seed] {
-          std::mt19937_64 random(seed);
-          auto session = postgres.Connect();
-          while (!stopping_) {
-            const int id = from + static_cast<int>(random() % (to - from));
-            const bool written = session.ok() && Write(**session, id, random).ok();
-            if (!written) session = postgres.Connect();
-          }
+      : StatementWriter(postgres, [from, to, random = std::mt19937_64(seed)](int) mutable {
+          return Statement(from + static_cast<int>(random() % (to - from)), &random);
         }) {}
-  ~ItemWriter() { Stop(); }
-  void Stop() {
-    stopping_ = true;
-    if (thread_.joinable()) thread_.join();
-  }
 
  private:
-  static absl::Status Write(PgSession& session, int id, std::mt19937_64& random) {
+  static std::string Statement(int id, std::mt19937_64* random) {
     const std::string change =
-        random() % 5 == 0
+        (*random)() % 5 == 0
             ? fmt::format("delete from item where id = {}", id)
             : fmt::format(
                   "insert into item values ({}, nextval('version'), repeat('x', 3000), "
@@ -53,14 +41,11 @@ class ItemWriter {
                   id);
     // As fast as it goes, three of them are more than a busy machine captures.
     const std::string pause = "select pg_sleep(0.003)";
-    if (random() % 4 != 0) return session.Exec(change + "; " + pause);
-    return session.Exec(fmt::format(
+    if ((*random)() % 4 != 0) return change + "; " + pause;
+    return fmt::format(
         "begin; {}; {}; update item set v = nextval('version'), at = now() where id = {}; commit",
-        change, pause, id));
+        change, pause, id);
   }
-
-  std::atomic<bool> stopping_ = false;
-  std::thread thread_;
 };
 
 class MigrationTest : public TableFixture {
