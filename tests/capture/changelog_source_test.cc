@@ -420,7 +420,8 @@ TEST_F(ChangelogSourceTest, AnotherChangelogIsNotGoneOnWith) {
   const testing::ScratchDir scratch("dump");
   testing::ProcessOptions dump;
   dump.argv = {"bash", "-c",
-               fmt::format("set -o pipefail; pg_dump '{}' | psql -X -q '{}'", postgres_->conninfo(),
+               fmt::format("set -o pipefail; {0}/pg_dump '{1}' | {0}/psql -X -q '{2}'",
+                           postgres_->bin_dir().string(), postgres_->conninfo(),
                            (*other)->conninfo())};
   dump.output_dir = scratch.path();
   const auto restored = RunCommand(std::move(dump), 60s);

@@ -70,6 +70,8 @@ class LivePostgres {
                               const std::string& extra = "") const;
   uint16_t port() const { return port_; }
   std::filesystem::path data_dir() const { return scratch_ / "data"; }
+  // Programs of the server's own version.
+  std::filesystem::path bin_dir() const { return bin_dir_; }
   std::string Log() const;
 
   // Each on a new connection to the database "postgres".
