@@ -7,7 +7,9 @@
 
 #include "absl/time/clock.h"
 #include "capture/poll/poll_settings.h"
+#include "capture/poll/postgres_page_sql.h"
 #include "capture/poll/postgres_table.h"
+#include "capture/poll/table_poll.h"
 #include "capture/postgres/connection.h"
 #include "capture/postgres/login_remedy.h"
 #include "capture/postgres/server_identity.h"
@@ -42,6 +44,23 @@ void AddStandby(const postgres::ServerIdentity& server, std::vector<Finding>* fi
        "raise its max_standby_streaming_delay"});
 }
 
+// What the first poll would make of rows without a cursor.
+void AddNulls(const poll::TableSettings& table, uint64_t count, std::vector<Finding>* findings) {
+  if (table.null_cursors == poll::NullCursors::kFail) {
+    if (count > 0) findings->push_back(ErrorFinding(poll::NullCursorRefusal(table, count)));
+    return;
+  }
+  const bool include = table.null_cursors == poll::NullCursors::kInclude;
+  // They cost nothing before there are any; those that are left out, nobody will hear of.
+  if (include && count == 0) return;
+  findings->push_back(
+      {Finding::Severity::kWarning, std::string(reason::kCursorNull),
+       fmt::format("rows of table {} whose {} is NULL are {}, as null_cursor says: {}{} now",
+                   table.Text(), table.cursor, include ? "all read by each poll" : "left out",
+                   count < poll::kNullCountMax ? "" : "at least ", count),
+       ""});
+}
+
 absl::Status CheckTables(Connection* sql, const poll::PollSettings& settings,
                          std::vector<Finding>* findings) {
   const auto ask = [&](const std::string& text) {
@@ -68,6 +87,15 @@ absl::Status CheckTables(Connection* sql, const poll::PollSettings& settings,
                          "in the future, and read again by each poll until they are not",
                          table.cursor, table.Text(), zone->Text(0, 0)),
              "use timestamptz, or let all writers stamp in UTC"});
+      }
+      if (look->table.shape.cursor_nullable && poll::RefusalOf(look->findings).ok()) {
+        absl::StatusOr<postgres::ResultRows> nulls =
+            ask(poll::NullCountSql(look->table.sql, poll::kNullCountMax));
+        if (nulls.ok()) {
+          AddNulls(table, nulls->Number(0, 0), findings);
+        } else {
+          findings->push_back(ErrorFinding(nulls.status()));
+        }
       }
     } else {
       findings->push_back(ErrorFinding(look.status()));

@@ -280,12 +280,6 @@ void Look::CheckCursor(const Column& cursor) {
                     absl::FormatDuration(std::max(poll_.overlap, table.cursor_unit))),
         "");
   }
-  if (!cursor.not_null && settings_.null_cursors == NullCursors::kExclude) {
-    Warn(reason::kCursorNull,
-         fmt::format("rows of table {} whose {} is NULL are left out, as null_cursor says",
-                     settings_.Text(), cursor.name),
-         "");
-  }
 }
 
 absl::Status Look::ReadKey() {

@@ -91,6 +91,25 @@ TEST_F(PollChecksTest, ACursorThatIsMissingOrOfAnotherTypeIsRefused) {
               Contains(Is(Finding::Severity::kWarning, reason::kCursorColumnUnusable, "")));
 }
 
+// proves A26, A36
+TEST_F(PollChecksTest, RowsWithoutACursorAreCountedBeforeTheFirstPoll) {
+  Exec("CREATE TABLE u (id int PRIMARY KEY, at timestamptz); CREATE INDEX ON u (at, id)");
+  EXPECT_THAT(Check({.table = "public.u"}), ElementsAre(Is(Finding::Severity::kOk, "", "")));
+  Exec("INSERT INTO u SELECT i, CASE WHEN i > 4 THEN now() END FROM generate_series(1, 20) i");
+  const auto says = [](Finding::Severity severity, const std::string& message) {
+    return AllOf(Is(severity, reason::kCursorNull, ""),
+                 Field(&Finding::message, HasSubstr(message)));
+  };
+  EXPECT_THAT(Check({.table = "public.u"}),
+              ElementsAre(says(Finding::Severity::kError, "4 rows of table public.u have no at")));
+  EXPECT_THAT(Check({.table = "public.u", .null_cursor = "include"}),
+              ElementsAre(says(Finding::Severity::kWarning,
+                               "all read by each poll, as null_cursor "
+                               "says: 4 now")));
+  EXPECT_THAT(Check({.table = "public.u", .null_cursor = "exclude"}),
+              ElementsAre(says(Finding::Severity::kWarning, "left out, as null_cursor says: 4")));
+}
+
 // proves A28
 TEST_F(PollChecksTest, EveryMissingRightIsNamedWithItsGrant) {
   Exec(
