@@ -135,6 +135,28 @@ TEST_F(PollChecksTest, ATombstoneTableHasToFit) {
   EXPECT_THAT(
       Check({.tombstones = "public.gone"}),
       Contains(Is(Finding::Severity::kError, reason::kCursorColumnUnusable, "ALTER TABLE")));
+  // A row that was stamped half a second after its delete would seem to be older.
+  Exec(
+      "DROP TABLE gone; CREATE TABLE gone (id int NOT NULL, at timestamptz(0)); CREATE INDEX ON "
+      "gone (at, id); CREATE INDEX ON gone (id, at)");
+  EXPECT_THAT(Check({.tombstones = "public.gone"}),
+              ElementsAre(Is(Finding::Severity::kError, reason::kCursorColumnUnusable,
+                             "ALTER COLUMN \"at\" TYPE timestamptz;")));
+  Exec("ALTER TABLE gone ALTER at TYPE timestamptz");
+  EXPECT_THAT(Check({.tombstones = "public.gone"}),
+              ElementsAre(Is(Finding::Severity::kWarning, reason::kCursorNull,
+                             "ALTER COLUMN \"at\" SET NOT NULL;")));
+  Exec("ALTER TABLE gone ALTER at SET NOT NULL");
+  EXPECT_THAT(Check({.tombstones = "public.gone"}),
+              ElementsAre(Is(Finding::Severity::kOk, "", "")));
+  // As coarse as the rows themselves, and said so of those.
+  Exec("ALTER TABLE t ALTER at TYPE timestamptz(0)");
+  EXPECT_THAT(Check({.tombstones = "public.gone"}),
+              Contains(Is(Finding::Severity::kError, reason::kCursorColumnUnusable,
+                          "ALTER COLUMN \"at\" TYPE timestamptz(0);")));
+  Exec("ALTER TABLE gone ALTER at TYPE timestamptz(0)");
+  EXPECT_THAT(Check({.tombstones = "public.gone"}),
+              ElementsAre(Is(Finding::Severity::kWarning, reason::kCursorColumnUnusable, "")));
 }
 
 TEST_F(PollChecksTest, TombstonesWhoseTextKeyIsOfAnotherCollationAreRefused) {
