@@ -345,7 +345,8 @@ SourceDescription PollSource::Describe() const {
   description.notes.push_back(
       "polled: several updates of a row between two polls come as one, and only its last state");
   description.notes.push_back(fmt::format(
-      "a row that becomes visible later than {} after its stamp is missed{}",
+      "a row that becomes visible later than {} after its stamp, or is passed by more numbers than "
+      "overlap_values where the cursor is one, is missed{}",
       absl::FormatDuration(settings_->overlap),
       settings_->scans ? " until all rows are compared" : ", unless all rows are compared"));
   for (const poll::TableSettings& table : settings_->tables) {
