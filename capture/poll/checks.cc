@@ -1,109 +1,18 @@
 #include "capture/poll/checks.h"
 
-#include <fmt/format.h>
+#include <string>
 
-#include <memory>
-#include <utility>
-
-#include "absl/time/clock.h"
+#include "capture/poll/make_engine.h"
 #include "capture/poll/poll_settings.h"
-#include "capture/poll/postgres_table.h"
-#include "capture/postgres/connection.h"
-#include "capture/postgres/login_remedy.h"
-#include "capture/postgres/server_identity.h"
-#include "capture/postgres/target.h"
 #include "proto/reason.h"
 
 namespace tidemark::capture {
-namespace {
-
-using postgres::Connection;
-
-Finding ErrorFinding(const absl::Status& status, std::string remedy = "") {
-  return {Finding::Severity::kError, ReasonOf(status), std::string(status.message()),
-          std::move(remedy)};
-}
-
-bool InUtc(const std::string& zone) {
-  for (std::string_view one : {"UTC", "GMT", "Etc/UTC", "Etc/GMT", "Zulu", "UCT", "Etc/UCT"}) {
-    if (zone == one) return true;
-  }
-  return false;
-}
-
-// What every poll of a standby meets.
-void AddStandby(const postgres::ServerIdentity& server, std::vector<Finding>* findings) {
-  if (!server.in_recovery) return;
-  findings->push_back(
-      {Finding::Severity::kWarning, std::string(reason::kSourceSetting),
-       "the server is a standby: rows come when they are replayed, and a poll that is in the way "
-       "of the replay is ended by it and begun again",
-       "ALTER SYSTEM SET hot_standby_feedback = on; SELECT pg_reload_conf(); -- on the standby, or "
-       "raise its max_standby_streaming_delay"});
-}
-
-absl::Status CheckTables(Connection* sql, const poll::PollSettings& settings,
-                         std::vector<Finding>* findings) {
-  const auto ask = [&](const std::string& text) {
-    return sql->Query(text, "checking the tables", absl::Now() + settings.silence_timeout);
-  };
-  absl::StatusOr<postgres::ResultRows> zone =
-      ask("SELECT reset_val FROM pg_settings WHERE name = 'TimeZone'");
-  if (!zone.ok()) return zone.status();
-  for (const poll::TableSettings& table : settings.tables) {
-    if (auto begun = ask("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); !begun.ok()) {
-      return begun.status();
-    }
-    absl::StatusOr<poll::TableLook> look =
-        poll::LookAtTable(sql, table, settings, absl::Now() + settings.silence_timeout);
-    if (look.ok()) {
-      const bool local =
-          look->table.shape.cursor_type == "timestamp" || look->table.shape.cursor_type == "date";
-      findings->insert(findings->end(), look->findings.begin(), look->findings.end());
-      if (local && !zone->empty() && !InUtc(zone->Text(0, 0))) {
-        findings->push_back(
-            {Finding::Severity::kWarning, std::string(reason::kCursorColumnUnusable),
-             fmt::format("column {} of table {} says no time zone, and is taken for UTC; sessions "
-                         "stamp by {} here. Stamps that are ahead of UTC are told as if they were "
-                         "in the future, and read again by each poll until they are not",
-                         table.cursor, table.Text(), zone->Text(0, 0)),
-             "use timestamptz, or let all writers stamp in UTC"});
-      }
-    } else {
-      findings->push_back(ErrorFinding(look.status()));
-    }
-    if (auto ended = ask("ROLLBACK"); !ended.ok()) return ended.status();
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 std::vector<Finding> CheckPoll(const v1::FeedConfig& config) {
   const absl::StatusOr<poll::PollSettings> settings = poll::SettingsOf(config);
-  if (!settings.ok()) return {ErrorFinding(settings.status())};
-  const postgres::Target target =
-      postgres::TargetOf(config.poll().postgres(), "tidemark/" + config.name());
-  postgres::Interruption never;
-  absl::StatusOr<std::unique_ptr<Connection>> session =
-      Connection::Open(target, Connection::Kind::kSql, &never, absl::Now() + poll::kConnectTimeout);
-  if (!session.ok()) {
-    return {ErrorFinding(session.status(),
-                         postgres::LoginRemedy(std::string(session.status().message()), target))};
-  }
-  absl::StatusOr<postgres::ServerIdentity> server =
-      postgres::ReadServerIdentity(session->get(), absl::Now() + settings->silence_timeout);
-  if (!server.ok()) return {ErrorFinding(server.status())};
-  std::vector<Finding> findings;
-  AddStandby(*server, &findings);
-  if (absl::Status checked = CheckTables(session->get(), *settings, &findings); !checked.ok()) {
-    findings.push_back(ErrorFinding(checked));
-  }
-  if (findings.empty()) {
-    findings.push_back(
-        {Finding::Severity::kOk, "", fmt::format("{}: ready to be polled", target.Text()), ""});
-  }
-  return findings;
+  if (settings.ok()) return poll::MakeEngine(config, *settings)->Check();
+  return {{Finding::Severity::kError, ReasonOf(settings.status()),
+           std::string(settings.status().message()), ""}};
 }
 
 }  // namespace tidemark::capture

@@ -1,5 +1,6 @@
 // Everything in polling that depends on the engine of the database: how a cursor and a key are
-// compared, the clock, the snapshot, who writes, what a table looks like, and rows as text.
+// compared, the clock, the snapshot, who writes, what a table looks like and lacks, and rows as
+// text.
 //
 //   Open ─ BeginPoll ─┬─ BeginTable ─ FindTop, ReadPage, … ─┐ (table by table, or back to one)
 //                     └──────────────◀─────────────────────┘─ EndPoll ─ BeginPoll …
@@ -15,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "capture/source_factory.h"
 #include "tidemark/v1/change.pb.h"
 #include "tidemark/v1/stored.pb.h"
 
@@ -130,6 +132,10 @@ struct RowPage {
 class PollEngine {
  public:
   virtual ~PollEngine() = default;
+
+  // Everything that the source lacks, in the order in which it is to be mended; one kOk when there
+  // is nothing. On a connection of its own, open or not; waits at most a few times kConnectTimeout.
+  virtual std::vector<Finding> Check() const = 0;
 
   // Connects. SOURCE_REPLACED when `checkpoint` is of another cluster or database.
   virtual absl::Status Open(const v1::PollCheckpoint& checkpoint) = 0;

@@ -8,8 +8,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "capture/poll/postgres_engine.h"
-#include "capture/postgres/target.h"
+#include "capture/poll/make_engine.h"
 #include "proto/reason.h"
 #include "proto/table_name.h"
 
@@ -20,12 +19,6 @@ using poll::PollSettings;
 
 PollSettings SettingsOrDefaults(const absl::StatusOr<PollSettings>& settings) {
   return settings.ok() ? *settings : PollSettings();
-}
-
-std::unique_ptr<poll::PollEngine> EngineOf(const v1::FeedConfig& config,
-                                           const PollSettings& settings) {
-  return std::make_unique<poll::PostgresEngine>(
-      postgres::TargetOf(config.poll().postgres(), "tidemark/" + config.name()), settings);
 }
 
 bool MatchesAny(const v1::FeedConfig& config, const poll::TableSettings& table) {
@@ -41,7 +34,7 @@ bool MatchesAny(const v1::FeedConfig& config, const poll::TableSettings& table) 
 PollSource::PollSource(const v1::FeedConfig& config)
     : feed_(config.name()),
       settings_(poll::SettingsOf(config)),
-      engine_(EngineOf(config, SettingsOrDefaults(settings_))),
+      engine_(poll::MakeEngine(config, SettingsOrDefaults(settings_))),
       schedule_(SettingsOrDefaults(settings_).interval, SettingsOrDefaults(settings_).delay),
       budget_(SettingsOrDefaults(settings_).scan_rows_per_second),
       board_(SettingsOrDefaults(settings_)) {
@@ -352,7 +345,8 @@ SourceDescription PollSource::Describe() const {
   description.notes.push_back(
       "polled: several updates of a row between two polls come as one, and only its last state");
   description.notes.push_back(fmt::format(
-      "a row that becomes visible later than {} after its stamp is missed{}",
+      "a row that becomes visible later than {} after its stamp, or is passed by more numbers than "
+      "overlap_values where the cursor is one, is missed{}",
       absl::FormatDuration(settings_->overlap),
       settings_->scans ? " until all rows are compared" : ", unless all rows are compared"));
   for (const poll::TableSettings& table : settings_->tables) {

@@ -28,6 +28,7 @@ class PostgresEngine final : public PollEngine {
  public:
   PostgresEngine(postgres::Target target, PollSettings settings);
 
+  std::vector<Finding> Check() const override;
   absl::Status Open(const v1::PollCheckpoint& checkpoint) override;
   void Close() override;
   bool is_open() const override { return session_ != nullptr; }

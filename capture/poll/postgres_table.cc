@@ -93,6 +93,11 @@ std::string QuotedList(const std::vector<std::string>& names) {
   return list;
 }
 
+std::string TypeSql(CursorType type, int32_t typmod) {
+  const bool rounded = UnitOf(type, typmod) > UnitOf(type, -1);
+  return SqlName(type) + (rounded ? fmt::format("({})", typmod) : "");
+}
+
 std::string BoolSql(const Column& column) {
   constexpr uint32_t kBooleanOid = 16;
   const std::string name = "r." + QuoteIdentifier(column.name);
@@ -148,6 +153,7 @@ class Look {
   void CheckCursor(const Column& cursor);
   absl::Status ReadKey();
   absl::Status Describe();
+  void CheckTombstoneStamp(const Column& stamp);
   absl::Status LookAtTombstones();
   absl::Status CheckIndex();
 
@@ -280,12 +286,6 @@ void Look::CheckCursor(const Column& cursor) {
                     absl::FormatDuration(std::max(poll_.overlap, table.cursor_unit))),
         "");
   }
-  if (!cursor.not_null && settings_.null_cursors == NullCursors::kExclude) {
-    Warn(reason::kCursorNull,
-         fmt::format("rows of table {} whose {} is NULL are left out, as null_cursor says",
-                     settings_.Text(), cursor.name),
-         "");
-  }
 }
 
 absl::Status Look::ReadKey() {
@@ -374,6 +374,37 @@ absl::Status Look::Describe() {
   return absl::OkStatus();
 }
 
+// Which of the two stamps is younger says whether a row is there.
+void Look::CheckTombstoneStamp(const Column& stamp) {
+  const TombstoneSettings& tombstones = *settings_.tombstones;
+  const std::string name = TableNameText(tombstones.schema, tombstones.table);
+  const std::string alter =
+      fmt::format("ALTER TABLE {} ALTER COLUMN {} ",
+                  QuoteTable(tombstones.schema, tombstones.table), QuoteIdentifier(stamp.name));
+  const Column& cursor = *Find(columns_, settings_.cursor);
+  const CursorType type = look_.table.sql.cursor_type;
+  const absl::Duration unit = UnitOf(type, stamp.typmod);
+  if (CursorTypeOf(stamp.type_oid) != type) {
+    Fail(reason::kCursorColumnUnusable,
+         fmt::format("the stamps of table {} are of another type than column {} of table {}, "
+                     "with which they are compared",
+                     name, settings_.cursor, settings_.Text()),
+         alter + fmt::format("TYPE {};", TypeSql(type, cursor.typmod)));
+  } else if (unit != look_.table.cursor_unit) {
+    Fail(reason::kCursorColumnUnusable,
+         fmt::format("the stamps of table {} are rounded to {}, and those of column {} of table {} "
+                     "to {}: a row that comes back soon after its delete would be taken for gone",
+                     name, absl::FormatDuration(unit), settings_.cursor, settings_.Text(),
+                     absl::FormatDuration(look_.table.cursor_unit)),
+         alter + fmt::format("TYPE {};", TypeSql(type, cursor.typmod)));
+  } else if (!stamp.not_null) {
+    Warn(reason::kCursorNull,
+         fmt::format("a row of table {} whose {} is NULL deletes nothing: no poll sees it", name,
+                     stamp.name),
+         alter + "SET NOT NULL;");
+  }
+}
+
 absl::Status Look::LookAtTombstones() {
   if (!settings_.tombstones) return absl::OkStatus();
   const TombstoneSettings& tombstones = *settings_.tombstones;
@@ -417,15 +448,8 @@ absl::Status Look::LookAtTombstones() {
            fmt::format("role {} may not read column {} of table {}", role_, column, name),
            fmt::format("GRANT SELECT ({}) ON {} TO {};", QuotedList(needed),
                        QuoteTable(tombstones.schema, tombstones.table), QuoteIdentifier(role_)));
-    } else if (column == tombstones.cursor &&
-               CursorTypeOf(found->type_oid) != look_.table.sql.cursor_type) {
-      Fail(reason::kCursorColumnUnusable,
-           fmt::format("the stamps of table {} are of another type than column {} of table {}, "
-                       "with which they are compared",
-                       name, settings_.cursor, settings_.Text()),
-           fmt::format("ALTER TABLE {} ALTER COLUMN {} TYPE {};",
-                       QuoteTable(tombstones.schema, tombstones.table),
-                       QuoteIdentifier(tombstones.cursor), look_.table.shape.cursor_type));
+    } else if (column == tombstones.cursor) {
+      CheckTombstoneStamp(*found);
     }
   }
   look_.table.sql.tombstones = std::move(sql);

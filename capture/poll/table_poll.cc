@@ -47,6 +47,16 @@ void SetTombstoneBound(const CursorPlace& place, v1::PolledTableState* state) {
   state->mutable_tombstone_key()->Assign(place.key.begin(), place.key.end());
 }
 
+absl::Status NullCursorRefusal(const TableSettings& settings, uint64_t count) {
+  return Refused(
+      reason::kCursorNull,
+      fmt::format(
+          "{}{} rows of table {} have no {}, so that no poll would show what becomes of them: "
+          "fill the column and make it NOT NULL, or set null_cursor of the table to include "
+          "(all of them are read each time) or exclude",
+          count < kNullCountMax ? "" : "at least ", count, settings.Text(), settings.cursor));
+}
+
 void ChangeSink::Add(const v1::TableSchema& schema, RowVerdict verdict, const PolledRow& row) {
   switch (verdict) {
     case RowVerdict::kSame:
@@ -158,13 +168,7 @@ absl::Status TablePoll::LookForNulls() {
   if (!count.ok()) return count.status();
   lent_.state->set_null_cursors(*count);
   if (*count == 0 || settings().null_cursors == NullCursors::kExclude) return absl::OkStatus();
-  return Refused(
-      reason::kCursorNull,
-      fmt::format(
-          "{} rows of table {} have no {}, so that no poll would show what becomes of them: "
-          "fill the column and make it NOT NULL, or set null_cursor of the table to include "
-          "(all of them are read each time) or exclude",
-          *count, settings().Text(), settings().cursor));
+  return NullCursorRefusal(settings(), *count);
 }
 
 absl::StatusOr<bool> TablePoll::Step(ChangeSink* sink) {

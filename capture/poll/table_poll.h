@@ -29,6 +29,10 @@ CursorPlace TombstoneBoundOf(const v1::PolledTableState& state);
 void SetBound(const CursorPlace& place, v1::PolledTableState* state);
 void SetTombstoneBound(const CursorPlace& place, v1::PolledTableState* state);
 
+// CURSOR_NULL: why a table is not polled where so many of its rows have no cursor, counted up to
+// kNullCountMax. Pure.
+absl::Status NullCursorRefusal(const TableSettings& settings, uint64_t count);
+
 // Adds what is told to a transaction.
 class ChangeSink {
  public:

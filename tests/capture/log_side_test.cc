@@ -112,6 +112,28 @@ TEST_F(LogSideTest, WithoutKnowingWhatThePollSawItIsMovedBehindEverythingOrNotAt
   EXPECT_EQ(CommitsLeft(), "0");
 }
 
+// proves A30: whoever is killed while it takes away what was prepared, does it again.
+TEST_F(LogSideTest, WhatWasTakenAwayInPartIsTakenAwayAgain) {
+  v1::MigrationRecord record;
+  record.set_slot("tidemark_main");
+  record.set_publication("tidemark_main");
+  record.mutable_postgres()->set_system_identifier(
+      Value("SELECT system_identifier FROM pg_control_system()"));
+  record.mutable_postgres()->set_database("postgres");
+  const auto left = [&] {
+    return Value(
+        "SELECT count(*) FROM (SELECT slot_name FROM pg_replication_slots UNION ALL SELECT pubname "
+        "FROM pg_publication) n(name) WHERE name = 'tidemark_main'");
+  };
+  ASSERT_EQ(left(), "2");
+  Exec("SELECT pg_drop_replication_slot('tidemark_main')");
+  absl::Status gone = side_->TakeAway(record);
+  EXPECT_TRUE(gone.ok()) << gone;
+  EXPECT_EQ(left(), "0");
+  gone = side_->TakeAway(record);
+  EXPECT_TRUE(gone.ok()) << gone;
+}
+
 // A server that ends does not wait for a database that says nothing, nor tells of what that lacks.
 TEST_F(LogSideTest, ACheckThatIsInterruptedEndsSoonAndRefusesNothing) {
   postgres_->Pause();

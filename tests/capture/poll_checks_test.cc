@@ -91,6 +91,25 @@ TEST_F(PollChecksTest, ACursorThatIsMissingOrOfAnotherTypeIsRefused) {
               Contains(Is(Finding::Severity::kWarning, reason::kCursorColumnUnusable, "")));
 }
 
+// proves A26, A36
+TEST_F(PollChecksTest, RowsWithoutACursorAreCountedBeforeTheFirstPoll) {
+  Exec("CREATE TABLE u (id int PRIMARY KEY, at timestamptz); CREATE INDEX ON u (at, id)");
+  EXPECT_THAT(Check({.table = "public.u"}), ElementsAre(Is(Finding::Severity::kOk, "", "")));
+  Exec("INSERT INTO u SELECT i, CASE WHEN i > 4 THEN now() END FROM generate_series(1, 20) i");
+  const auto says = [](Finding::Severity severity, const std::string& message) {
+    return AllOf(Is(severity, reason::kCursorNull, ""),
+                 Field(&Finding::message, HasSubstr(message)));
+  };
+  EXPECT_THAT(Check({.table = "public.u"}),
+              ElementsAre(says(Finding::Severity::kError, "4 rows of table public.u have no at")));
+  EXPECT_THAT(Check({.table = "public.u", .null_cursor = "include"}),
+              ElementsAre(says(Finding::Severity::kWarning,
+                               "all read by each poll, as null_cursor "
+                               "says: 4 now")));
+  EXPECT_THAT(Check({.table = "public.u", .null_cursor = "exclude"}),
+              ElementsAre(says(Finding::Severity::kWarning, "left out, as null_cursor says: 4")));
+}
+
 // proves A28
 TEST_F(PollChecksTest, EveryMissingRightIsNamedWithItsGrant) {
   Exec(
@@ -116,6 +135,28 @@ TEST_F(PollChecksTest, ATombstoneTableHasToFit) {
   EXPECT_THAT(
       Check({.tombstones = "public.gone"}),
       Contains(Is(Finding::Severity::kError, reason::kCursorColumnUnusable, "ALTER TABLE")));
+  // A row that was stamped half a second after its delete would seem to be older.
+  Exec(
+      "DROP TABLE gone; CREATE TABLE gone (id int NOT NULL, at timestamptz(0)); CREATE INDEX ON "
+      "gone (at, id); CREATE INDEX ON gone (id, at)");
+  EXPECT_THAT(Check({.tombstones = "public.gone"}),
+              ElementsAre(Is(Finding::Severity::kError, reason::kCursorColumnUnusable,
+                             "ALTER COLUMN \"at\" TYPE timestamptz;")));
+  Exec("ALTER TABLE gone ALTER at TYPE timestamptz");
+  EXPECT_THAT(Check({.tombstones = "public.gone"}),
+              ElementsAre(Is(Finding::Severity::kWarning, reason::kCursorNull,
+                             "ALTER COLUMN \"at\" SET NOT NULL;")));
+  Exec("ALTER TABLE gone ALTER at SET NOT NULL");
+  EXPECT_THAT(Check({.tombstones = "public.gone"}),
+              ElementsAre(Is(Finding::Severity::kOk, "", "")));
+  // As coarse as the rows themselves, and said so of those.
+  Exec("ALTER TABLE t ALTER at TYPE timestamptz(0)");
+  EXPECT_THAT(Check({.tombstones = "public.gone"}),
+              Contains(Is(Finding::Severity::kError, reason::kCursorColumnUnusable,
+                          "ALTER COLUMN \"at\" TYPE timestamptz(0);")));
+  Exec("ALTER TABLE gone ALTER at TYPE timestamptz(0)");
+  EXPECT_THAT(Check({.tombstones = "public.gone"}),
+              ElementsAre(Is(Finding::Severity::kWarning, reason::kCursorColumnUnusable, "")));
 }
 
 TEST_F(PollChecksTest, TombstonesWhoseTextKeyIsOfAnotherCollationAreRefused) {

@@ -6,6 +6,7 @@
 
 #include "capture/poll/table_poll.h"
 #include "proto/reason.h"
+#include "proto/timestamps.h"
 #include "tests/capture/poll/polled_postgres.h"
 
 namespace tidemark::capture {
@@ -488,11 +489,20 @@ TEST_F(PollSourceTest, TheOldestOpenWriterIsNamed) {
   auto writer = Session();
   ASSERT_TRUE(writer->Exec("BEGIN; INSERT INTO t VALUES (1, 'x')").ok());
   ASSERT_TRUE(driver->Poll());
-  EXPECT_THAT(driver->Status().poll().overlap_held_by(),
-              HasSubstr(fmt::format("pid {}", writer->backend_pid())));
+  const v1::PollStatus poll = driver->Status().poll();
+  EXPECT_THAT(poll.overlap_held_by(), HasSubstr(fmt::format("pid {}", writer->backend_pid())));
+  // As long as it was open at that poll: what now() gave it, the overlap has to reach.
+  const int64_t open_us = std::stoll(Value(fmt::format(
+      "SELECT (extract(epoch FROM clock_timestamp() - xact_start) * 1000000)::bigint FROM "
+      "pg_stat_activity WHERE pid = {}",
+      writer->backend_pid())));
+  EXPECT_GT(FromDuration(poll.overlap_needed()), absl::ZeroDuration());
+  EXPECT_LE(FromDuration(poll.overlap_needed()), absl::Microseconds(open_us));
+  EXPECT_EQ(FromDuration(poll.overlap()), absl::Minutes(1));
   ASSERT_TRUE(writer->Exec("COMMIT").ok());
   ASSERT_TRUE(driver->Poll());
   EXPECT_EQ(driver->Status().poll().overlap_held_by(), "");
+  EXPECT_TRUE(driver->Status().poll().has_overlap_needed()) << "nobody writes, which is known";
 }
 
 TEST_F(PollSourceTest, ATableThatIsAlteredOrGoneIsNamedAndTheOthersGoOn) {
@@ -541,9 +551,11 @@ TEST_F(PollSourceTest, SaysWhatItDoesNotPromise) {
   EXPECT_EQ(PollSource(config).Describe().completeness, v1::COMPLETENESS_CLASS_WINDOW_BOUNDED);
   EXPECT_FALSE(PollSource(config).Describe().replays_exactly);
   config.mutable_poll()->mutable_overlap();
-  EXPECT_EQ(PollSource(config).Describe().completeness, v1::COMPLETENESS_CLASS_BEST_EFFORT);
-  EXPECT_THAT(PollSource(config).Describe().table_notes[0].text,
-              HasSubstr("deletes that polls see"));
+  const SourceDescription described = PollSource(config).Describe();
+  EXPECT_EQ(described.completeness, v1::COMPLETENESS_CLASS_BEST_EFFORT);
+  EXPECT_THAT(described.notes, ElementsAre(HasSubstr("several updates of a row"),
+                                           HasSubstr("or is passed by more numbers")));
+  EXPECT_THAT(described.table_notes[0].text, HasSubstr("deletes that polls see"));
 }
 
 TEST_F(PollSourceTest, EndsBehindThePollThatIsNamedOrSampled) {

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <set>
 
+#include "capture/transaction_builder.h"
 #include "tests/end_to_end/poll_fixture.h"
 
 namespace tidemark::testing {
@@ -14,15 +16,33 @@ using std::chrono::seconds;
 
 // As a shell says it: SIGKILL.
 constexpr int kKilled = 137;
+// Pages of a table that is stamped by time before those of its window: what lies outside of time,
+// at both ends.
+constexpr int kPagesBeforeWindow = 2;
 
 class PollCrashTest : public PollFixture {
  protected:
+  // Ten rows of one stamp, twice.
   void Commit() {
-    Exec({fmt::format("insert into item select {0} + i, clock_timestamp(), {0} from "
-                      "generate_series(1, 10) i",
+    Exec({fmt::format("insert into item select {0} + i, now(), {0} from generate_series(1, 10) i",
                       rows_),
-          fmt::format("update item set at = clock_timestamp(), v = {0} where id <= 10", rows_)});
+          fmt::format("update item set at = now(), v = {0} where id <= 10", rows_)});
     rows_ += 10;
+  }
+  // The very same row is told once, over all servers.
+  void ExpectToldOnce(size_t at_least) {
+    std::set<std::string> told;
+    for (const RecordedChange& change : feed().NewChanges("public.item")) {
+      EXPECT_TRUE(told.insert(DescribeColumns(change.columns)).second)
+          << "told again: " << Describe(change);
+    }
+    EXPECT_GE(told.size(), at_least);
+  }
+  void ExpectStoreInOrder() {
+    tidemark_->Kill9();
+    const absl::Status verified = tidemark_->VerifyStore();
+    EXPECT_TRUE(verified.ok()) << verified;
+    Start();
   }
   int rows_ = 0;
 };
@@ -53,16 +73,73 @@ TEST_F(PollCrashTest, DiesAtEveryStepAndGoesOnWithoutLossOrRepeat) {
     ASSERT_TRUE(feed().Settle()) << step << ": " << tidemark_->Diagnostics();
     EXPECT_EQ(feed().Rows("public.item"), There("select * from item")) << step;
   }
-  std::set<std::string> told;
-  for (const RecordedChange& change : feed().NewChanges("public.item")) {
-    EXPECT_TRUE(told.insert(DescribeColumns(change.columns)).second)
-        << "told again: " << Describe(change);
+  ExpectToldOnce(static_cast<size_t>(rows_ - 10));
+  ExpectStoreInOrder();
+}
+
+// What was read of a poll is nothing until all of its pages are there. Each place of a death lies
+// within a tie.
+// proves A31, A32, A34, A38
+TEST_F(PollCrashTest, DiesBetweenTwoPagesOfAPollAndGoesOnWithoutLossOrRepeat) {
+  constexpr int kPageRows = 3;
+  Exec({"create table item (id int primary key, at timestamptz not null, v int)",
+        "create index on item (at, id)"});
+  Commit();
+  StandBetween();
+  StartFeeds({{.tables = {"{table: public.item, cursor: at}"},
+               .lines = {"overlap: 1h", fmt::format("page_rows: {}", kPageRows)}}});
+  if (HasFatalFailure()) return;
+  // Pages that were not read. What is new is on the last seven.
+  for (const int unread : {1, 2, 3, 6, 9}) {
+    tidemark_->Kill9();
+    Commit();
+    const int pages = kPagesBeforeWindow + rows_ / kPageRows + 1;
+    LaunchToDieBefore(pages + 1 - unread);
+    if (HasFatalFailure()) return;
+    Commit();  // while nobody polls
+    Start();
+    if (HasFatalFailure()) return;
+    Commit();
+    ASSERT_TRUE(feed().Settle()) << unread << ": " << tidemark_->Diagnostics();
+    EXPECT_EQ(feed().Rows("public.item"), There("select * from item")) << unread;
   }
-  EXPECT_GE(told.size(), static_cast<size_t>(rows_ - 10));
+  ExpectToldOnce(static_cast<size_t>(rows_ - 10));
+  ExpectStoreInOrder();
+}
+
+// Parts of a large poll are stored before its last page is read. They are nothing without their
+// end: what the next server polls is told, and no more.
+// proves A31, A32
+TEST_F(PollCrashTest, ALargePollThatIsKilledBetweenItsPagesIsToldOnceAndWhole) {
+  constexpr int kRows = 3000;
+  constexpr int kRowBytes = 2000;
+  constexpr int kPageRows = 100;
+  constexpr int kPagesRead = 20;
+  static_assert(kPagesRead * kPageRows * kRowBytes > 3 * capture::kTransactionBytesMax);
+  static_assert(kPagesRead * kPageRows < kRows);
+  Exec({"create table item (id int primary key, at timestamptz not null, v text)",
+        "create index on item (at, id)", "insert into item values (0, clock_timestamp(), '')"});
+  StandBetween();
+  StartFeeds({{.tables = {"{table: public.item, cursor: at}"},
+               .lines = {fmt::format("page_rows: {}", kPageRows)}}});
+  if (HasFatalFailure()) return;
   tidemark_->Kill9();
-  const absl::Status verified = tidemark_->VerifyStore();
-  EXPECT_TRUE(verified.ok()) << verified;
+  Exec(
+      {fmt::format("insert into item select i, clock_timestamp(), repeat('x', {}) from "
+                   "generate_series(1, {}) i",
+                   kRowBytes, kRows)});
+  LaunchToDieBefore(kPagesBeforeWindow + kPagesRead + 1);
+  if (HasFatalFailure()) return;
   Start();
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(feed().Settle()) << tidemark_->Diagnostics();
+  EXPECT_EQ(feed().Rows("public.item"), There("select * from item"));
+  const std::vector<RecordedChange> changes = feed().NewChanges("public.item");
+  EXPECT_EQ(changes.size(), static_cast<size_t>(kRows));
+  EXPECT_TRUE(std::all_of(changes.begin(), changes.end(), [&](const RecordedChange& change) {
+    return change.position == changes.front().position;
+  })) << "one commit, seen by one snapshot";
+  ExpectStoreInOrder();
 }
 
 // The very first poll is the snapshot: until it is whole there are no rows, and then all of them.
@@ -71,17 +148,13 @@ TEST_F(PollCrashTest, AFirstPollThatIsKilledBeginsAgain) {
   Exec({"create table item (id int primary key, at timestamptz not null, v int)",
         "create index on item (at, id)",
         "insert into item select i, now() - interval '1 h', 0 from generate_series(1, 3000) i"});
+  StandBetween();
   WriteConfig({{.tables = {"{table: public.item, cursor: at}"}, .lines = {"page_rows: 2"}}});
-  for (int kill = 1; kill <= 3; ++kill) {
-    Launch();
-    // A page of it was asked for.
-    ASSERT_TRUE(WaitUntil(
-        [&] {
-          return Value("select count(*) from pg_stat_activity where usename = 'poller'") != "0";
-        },
-        seconds(30), [&] { return tidemark_->Diagnostics(); }));
-    tidemark_->Kill9();
-    Exec({fmt::format("insert into item values ({}, now(), 1)", 10'000 + kill)});
+  // The first, one in the middle, and the last.
+  for (const int pages_read : {1, 700, 1500}) {
+    LaunchToDieBefore(pages_read + 1);
+    if (HasFatalFailure()) return;
+    Exec({fmt::format("insert into item values ({}, now(), 1)", 10'000 + pages_read)});
   }
   StartFeeds({{.tables = {"{table: public.item, cursor: at}"}, .lines = {"page_rows: 2"}}});
   if (HasFatalFailure()) return;

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/end_to_end/page_stop.h"
 #include "tests/end_to_end/polled_feed.h"
 #include "tests/testing/live_postgres.h"
 #include "tests/testing/live_tidemark.h"
@@ -68,12 +69,20 @@ class PollFixture : public ::testing::Test {
     Exec({kMakePoller});
   }
 
+  // The server that the configuration is written for then finds its source behind a PageStop.
+  void StandBetween() {
+    auto pages = PageStop::Start(postgres_->port());
+    ASSERT_TRUE(pages.ok()) << pages.status();
+    pages_ = *std::move(pages);
+  }
+
   void WriteConfig(const std::vector<PollOptions>& feeds) {
     if (tidemark_ == nullptr) tidemark_ = std::make_unique<LiveTidemark>(*postgres_);
     std::ofstream config(tidemark_->config_file(), std::ios::trunc);
     config << fmt::format("listen: {}\nstore:\n  path: {}\nfeeds:\n", tidemark_->address(),
                           tidemark_->store_dir().string());
-    const uint16_t port = standby_ != nullptr ? standby_->port() : postgres_->port();
+    uint16_t port = standby_ != nullptr ? standby_->port() : postgres_->port();
+    if (pages_ != nullptr) port = pages_->port();
     for (const PollOptions& feed : feeds) config << PollYaml(feed, port);
   }
 
@@ -119,6 +128,18 @@ class PollFixture : public ::testing::Test {
     ASSERT_TRUE(stopped.ok()) << stopped.status() << tidemark_->Diagnostics();
     ASSERT_EQ(*stopped, 0) << tidemark_->Diagnostics();
     Start();
+  }
+  // A server that dies when it has read the pages of a poll before this one, behind StandBetween.
+  void LaunchToDieBefore(int page) {
+    pages_->HoldBefore(page);
+    Launch();
+    ASSERT_TRUE(WaitUntil([&] { return pages_->held(); }, PolledFeed::kDeadline,
+                          [&] {
+                            return fmt::format("no poll came to page {}: {}", page,
+                                               tidemark_->Diagnostics());
+                          }));
+    tidemark_->Kill9();
+    pages_->Release();
   }
   void KillAndStart() {
     tidemark_->Kill9();
@@ -169,6 +190,8 @@ class PollFixture : public ::testing::Test {
   std::unique_ptr<LivePostgres> postgres_;
   // The source of the feeds where there is one.
   std::unique_ptr<LivePostgres> standby_;
+  // Between the server and its source where a test wants it.
+  std::unique_ptr<PageStop> pages_;
   std::unique_ptr<LiveTidemark> tidemark_;
   // They end before the server does.
   std::vector<std::unique_ptr<PolledFeed>> feeds_;

@@ -36,6 +36,10 @@ static_assert(kNeededBesideOpen + PolledWorkload::kOpenMax < kTightOverlap);
 static_assert(kTightOverlap < 2 * PolledWorkload::kSkewMax + PolledWorkload::kOpenMax);
 static_assert(2 * PolledWorkload::kSkewMax + PolledWorkload::kOpenMax < kWideOverlap / 2);
 constexpr const char* kCrashSteps[] = {"read", "appended", "published", "synced", "confirmed"};
+// Pages that every poll of these tables has: of each its window, and of the four that are stamped
+// by time what lies outside of time, at both ends. The first poll reads each by its key.
+constexpr int kPagesLeast = 5 + 2 * 4;
+constexpr int kFirstPagesLeast = 5;
 
 class PollPropertyTest : public PollFixture, public ::testing::WithParamInterface<uint64_t> {
  protected:
@@ -49,9 +53,10 @@ class PollPropertyTest : public PollFixture, public ::testing::WithParamInterfac
     if (HasFatalFailure()) return;
     Work(seed);
     if (!HasFailure()) Compare();
-    std::cout << fmt::format("seed {}: pages of {}, {} writes, {} transactions, {} server deaths\n",
-                             seed, page_rows_, workload_->committed().size(),
-                             feed().stream().finished_transactions(), deaths_);
+    std::cout << fmt::format(
+        "seed {}: pages of {}, {} writes, {} transactions, {} server deaths, {} between pages\n",
+        seed, page_rows_, workload_->committed().size(), feed().stream().finished_transactions(),
+        deaths_, deaths_between_pages_);
     if (HasFailure()) std::cout << tidemark_->Diagnostics() << "\n";
     // The last check of the subscriber is with the server.
     feeds_.clear();
@@ -69,12 +74,37 @@ class PollPropertyTest : public PollFixture, public ::testing::WithParamInterfac
     workload_ = std::make_unique<PolledWorkload>(*postgres_, database_, seed, page_rows_);
     for (int i = 0; i < 20; ++i) workload_->Step();
     workload_->Finish();
-    deaths_ = 0;
-    StartFeeds({{.database = database_,
-                 .tables = PolledWorkload::Polled(),
-                 .lines = {fmt::format("overlap: {}ms", overlap_.count()),
-                           fmt::format("page_rows: {}", page_rows_),
-                           "key_scan: {rows_per_second: 20000}"}}});
+    deaths_ = deaths_between_pages_ = 0;
+    StandBetween();
+    if (HasFatalFailure()) return;
+    const std::vector<PollOptions> feeds = {
+        {.database = database_,
+         .tables = PolledWorkload::Polled(),
+         .lines = {fmt::format("overlap: {}ms", overlap_.count()),
+                   fmt::format("page_rows: {}", page_rows_),
+                   "key_scan: {rows_per_second: 20000}"}}};
+    if (seed % 3 == 0) {
+      WriteConfig(feeds);
+      LaunchToDieBefore(2 + dice_.Below(kFirstPagesLeast - 1));
+      if (HasFatalFailure()) return;
+      ++deaths_;
+      ++deaths_between_pages_;
+    }
+    StartFeeds(feeds);
+  }
+
+  // Another server for the one that is there, or was.
+  void Replace(const std::vector<std::string>& arguments = {}) {
+    ++deaths_;
+    tidemark_->Kill9();
+    if (pages_->held()) {
+      ++deaths_between_pages_;
+      pages_->Release();
+    }
+    Launch(arguments);
+  }
+  void ReplaceIfItHasEnded() {
+    if (pages_->held() || !tidemark_->process().IsRunning()) Replace();
   }
 
   // The writers, beside a subscriber that follows whatever happens to its server.
@@ -84,27 +114,31 @@ class PollPropertyTest : public PollFixture, public ::testing::WithParamInterfac
       EXPECT_TRUE(
           feed().subscriber().FollowUntil([&] { return over.load(); }, PolledFeed::kDeadline));
     });
+    const int first_polls = deaths_between_pages_;
+    const int page = dice_.Below(kSteps / 4);
     const int kill = dice_.Below(kSteps / 2);
     const int crash = kSteps / 2 + dice_.Below(kSteps / 4);
     for (int step = 0; step < kSteps && !HasFailure(); ++step) {
       workload_->Step();
       poll(nullptr, 0, dice_.Below(kPauseMaxMs));
-      if (step == kill || step == crash) {
-        tidemark_->Kill9();
-        ++deaths_;
-        Launch(step == kill ? std::vector<std::string>()
-                            : std::vector<std::string>{
-                                  "--crash-at",
-                                  fmt::format("{}:{}", kCrashSteps[seed % 5], 1 + dice_.Below(4))});
+      if (step == page) pages_->HoldBefore(2 + dice_.Below(kPagesLeast - 1));
+      if (step == kill) Replace();
+      if (step == crash) {
+        Replace({"--crash-at", fmt::format("{}:{}", kCrashSteps[seed % 5], 1 + dice_.Below(4))});
       }
-      if (!tidemark_->process().IsRunning()) {
-        ++deaths_;
-        Launch();
-      }
+      ReplaceIfItHasEnded();
       // Refused by a server that is not there, or not yet: nobody counts on it.
       if (dice_.Below(kSteps / 3) == 0) (void)feed().StartSnapshot("public.loose");
     }
     workload_->Finish();
+    if (!HasFailure()) {
+      EXPECT_TRUE(WaitUntil(
+          [&] {
+            ReplaceIfItHasEnded();
+            return deaths_between_pages_ > first_polls;
+          },
+          PolledFeed::kDeadline, [&] { return "no poll was cut: " + tidemark_->Diagnostics(); }));
+    }
     // Without an order to die.
     tidemark_->Kill9();
     if (!HasFailure()) Start();
@@ -196,6 +230,8 @@ class PollPropertyTest : public PollFixture, public ::testing::WithParamInterfac
   int page_rows_ = 1;
   std::chrono::milliseconds overlap_{};
   int deaths_ = 0;
+  // Of those, where a poll had read some of its pages.
+  int deaths_between_pages_ = 0;
   std::string database_;
   std::unique_ptr<PolledWorkload> workload_;
 };

@@ -441,6 +441,10 @@ TEST_F(MigratingSourceTest, IsRolledBackInEachPhaseBeforeTheSwitch) {
     EXPECT_THAT(side_->taken_away, IsEmpty()) << "not before it is durable";
     EXPECT_EQ(answers_.back(), absl::OkStatus());
     Start();
+    // It is done, and not stored: it is done again.
+    Read(/*keep=*/false);
+    EXPECT_THAT(side_->taken_away, ElementsAre("tidemark_main tidemark_main"));
+    Start();
     ASSERT_TRUE(ReadUntil(v1::MIGRATION_PHASE_UNSPECIFIED));
     EXPECT_THAT(side_->taken_away, ElementsAre("tidemark_main tidemark_main"));
     EXPECT_FALSE(checkpoint_.has_migration());

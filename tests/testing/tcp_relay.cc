@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -43,17 +44,15 @@ void CloseBoth(int first, int second) {
   shutdown(second, SHUT_RDWR);
 }
 
-void CarryUp(int from, int to) {
-  std::vector<char> piece(kPieceBytes);
-  for (ssize_t size; (size = recv(from, piece.data(), piece.size(), 0)) > 0;) {
-    if (!WriteAll(to, piece.data(), static_cast<size_t>(size))) break;
-  }
-  CloseBoth(from, to);
+// A page of a result comes in several pieces: none of them waits for a word on the one before.
+void SendAtOnce(int socket) {
+  const int on = 1;
+  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TcpRelay>> TcpRelay::Start(uint16_t server_port) {
+absl::StatusOr<std::unique_ptr<TcpRelay>> TcpRelay::Start(uint16_t server_port, Gate gate) {
   const uint16_t port = FreePort();
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_in address = Loopback(port);
@@ -66,13 +65,14 @@ absl::StatusOr<std::unique_ptr<TcpRelay>> TcpRelay::Start(uint16_t server_port) 
     close(listener);
     return status;
   }
-  return std::unique_ptr<TcpRelay>(new TcpRelay(listener, port, server_port));
+  return std::unique_ptr<TcpRelay>(new TcpRelay(listener, port, server_port, std::move(gate)));
 }
 
-TcpRelay::TcpRelay(int listener, uint16_t port, uint16_t server_port)
+TcpRelay::TcpRelay(int listener, uint16_t port, uint16_t server_port, Gate gate)
     : listener_(listener),
       port_(port),
       server_port_(server_port),
+      gate_(std::move(gate)),
       acceptor_([this] { Accept(); }) {}
 
 TcpRelay::~TcpRelay() {
@@ -113,14 +113,26 @@ void TcpRelay::Accept() {
       close(server);
       continue;
     }
+    SendAtOnce(client);
+    SendAtOnce(server);
     auto connection = std::make_unique<Connection>();
     connection->client = client;
     connection->server = server;
-    connection->up = std::thread([client, server] { CarryUp(client, server); });
+    connection->up = std::thread([this, at = connection.get()] { CarryUp(at); });
     connection->down = std::thread([this, at = connection.get()] { CarryDown(at); });
     std::lock_guard lock(mutex_);
     connections_.push_back(std::move(connection));
   }
+}
+
+void TcpRelay::CarryUp(Connection* connection) {
+  std::vector<char> piece(kPieceBytes);
+  for (ssize_t size; (size = recv(connection->client, piece.data(), piece.size(), 0)) > 0;) {
+    const auto bytes = static_cast<size_t>(size);
+    if (gate_ && !gate_(std::string_view(piece.data(), bytes))) break;
+    if (!WriteAll(connection->server, piece.data(), bytes)) break;
+  }
+  CloseBoth(connection->client, connection->server);
 }
 
 void TcpRelay::CarryDown(Connection* connection) {

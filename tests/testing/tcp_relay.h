@@ -1,5 +1,5 @@
-// Stands between clients and a server on 127.0.0.1, and carries what the server says as slowly as a
-// test wants: a thin line on a machine that has none.
+// Stands between clients and a server on 127.0.0.1: carries what the server says as slowly as a
+// test wants, a thin line on a machine that has none, and what a client says when the test lets it.
 //
 // Thread rule: safe from any thread, but for the destructor. Whatever is on its way then is lost.
 #pragma once
@@ -7,9 +7,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -19,7 +21,12 @@ namespace tidemark::testing {
 
 class TcpRelay {
  public:
-  static absl::StatusOr<std::unique_ptr<TcpRelay>> Start(uint16_t server_port);
+  // Is shown each piece of what a client says, before the server has it, on a thread of that
+  // connection, and may wait. False: the connection is cut, and the server never gets the piece.
+  using Gate = std::function<bool(std::string_view said)>;
+
+  // A gate that waits is to be opened before the relay goes.
+  static absl::StatusOr<std::unique_ptr<TcpRelay>> Start(uint16_t server_port, Gate gate = nullptr);
   ~TcpRelay();
   TcpRelay(const TcpRelay&) = delete;
   TcpRelay& operator=(const TcpRelay&) = delete;
@@ -38,8 +45,9 @@ class TcpRelay {
     std::thread down;
   };
 
-  TcpRelay(int listener, uint16_t port, uint16_t server_port);
+  TcpRelay(int listener, uint16_t port, uint16_t server_port, Gate gate);
   void Accept();
+  void CarryUp(Connection* connection);
   void CarryDown(Connection* connection);
   // False when the relay ends. Waits as long as `bytes` take.
   bool WaitForTurn(uint64_t bytes);
@@ -47,6 +55,7 @@ class TcpRelay {
   const int listener_;
   const uint16_t port_;
   const uint16_t server_port_;
+  const Gate gate_;
   std::atomic<uint64_t> bytes_carried_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -46,6 +46,7 @@ inline PolledRow ScriptedTombstone(int64_t id, const std::string& at) {
 
 class ScriptedEngine : public PollEngine {
  public:
+  std::vector<Finding> Check() const override { return {}; }
   absl::Status Open(const v1::PollCheckpoint&) override { return absl::OkStatus(); }
   void Close() override {}
   bool is_open() const override { return true; }
