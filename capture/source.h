@@ -72,7 +72,7 @@ using SourceEvent = std::variant<SchemaSeen, TransactionRead, LargePart, LargeCo
 
 // What one Read yields, in order. `checkpoint` belongs to all of it and must become durable in the
 // same atomic step; it is absent when nothing was finished. An empty batch means that the deadline
-// passed.
+// passed, or that nothing of what came is to be kept.
 struct CaptureBatch {
   std::vector<SourceEvent> events;
   std::optional<v1::Checkpoint> checkpoint;

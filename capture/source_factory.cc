@@ -38,7 +38,8 @@ absl::Status NoEngine(const v1::FeedConfig& config) {
   return Invalid(config, "expects one engine: postgres, poll or changelog");
 }
 
-absl::StatusOr<std::unique_ptr<Source>> MakePostgres(const v1::FeedConfig& config) {
+absl::StatusOr<std::unique_ptr<Source>> MakePostgres(const v1::FeedConfig& config,
+                                                     const std::string& scratch_folder) {
   absl::StatusOr<std::vector<TablePattern>> tables = ConfiguredTables(config);
   if (!tables.ok()) return tables.status();
   absl::StatusOr<std::vector<TablePattern>> rows_off = Patterns(config, config.rows_off());
@@ -47,12 +48,13 @@ absl::StatusOr<std::unique_ptr<Source>> MakePostgres(const v1::FeedConfig& confi
       Patterns(config, config.before_images());
   if (!before_images.ok()) return before_images.status();
   return std::make_unique<postgres::PostgresSource>(
-      config, *std::move(tables), *std::move(rows_off), *std::move(before_images));
+      config, *std::move(tables), *std::move(rows_off), *std::move(before_images), scratch_folder);
 }
 
 // A feed that is polled until it is moved to its log.
-absl::StatusOr<std::unique_ptr<Source>> MakePolledThenLog(const v1::FeedConfig& config) {
-  absl::StatusOr<std::unique_ptr<Source>> log = MakePostgres(config);
+absl::StatusOr<std::unique_ptr<Source>> MakePolledThenLog(const v1::FeedConfig& config,
+                                                          const std::string& scratch_folder) {
+  absl::StatusOr<std::unique_ptr<Source>> log = MakePostgres(config, scratch_folder);
   if (!log.ok()) return log.status();
   absl::StatusOr<std::vector<TablePattern>> tables = ConfiguredTables(config);
   if (!tables.ok()) return tables.status();
@@ -93,11 +95,12 @@ absl::StatusOr<std::vector<TablePattern>> ConfiguredTables(const v1::FeedConfig&
   return Patterns(config, tables);
 }
 
-absl::StatusOr<std::unique_ptr<Source>> MakeSource(const v1::FeedConfig& config) {
-  if (config.has_poll() && config.has_postgres()) return MakePolledThenLog(config);
+absl::StatusOr<std::unique_ptr<Source>> MakeSource(const v1::FeedConfig& config,
+                                                   const std::string& scratch_folder) {
+  if (config.has_poll() && config.has_postgres()) return MakePolledThenLog(config, scratch_folder);
   if (config.has_poll()) return std::make_unique<PollSource>(config);
   if (config.has_changelog()) return std::make_unique<changelog::ChangelogSource>(config);
-  if (config.has_postgres()) return MakePostgres(config);
+  if (config.has_postgres()) return MakePostgres(config, scratch_folder);
   return NoEngine(config);
 }
 

@@ -29,8 +29,10 @@ struct Finding {
 absl::StatusOr<std::vector<TablePattern>> ConfiguredTables(const v1::FeedConfig& config);
 
 // The source of the engine that is set; of poll and postgres, one that is polled until it is moved
-// to the log. InvalidArgument (CONFIG_INVALID) when none is set. Does not connect.
-absl::StatusOr<std::unique_ptr<Source>> MakeSource(const v1::FeedConfig& config);
+// to the log. InvalidArgument (CONFIG_INVALID) when none is set. Does not connect. What it has to
+// hold outside of memory stands in files without a name in `scratch_folder`; empty: it cannot.
+absl::StatusOr<std::unique_ptr<Source>> MakeSource(const v1::FeedConfig& config,
+                                                   const std::string& scratch_folder = "");
 
 // Connects, looks for every missing privilege and setting, changes nothing. Errors of the check
 // itself (cannot connect) come as a finding too.

@@ -211,6 +211,11 @@ uint32_t TransactionBuilder::TableIndex(uint64_t schema_id) {
   return use.index;
 }
 
+void TransactionBuilder::CutRunOf(uint64_t schema_before) {
+  const auto use = schemas_.find(schema_before);
+  if (use != schemas_.end() && use->second.run == run_number_) CloseRun();
+}
+
 void TransactionBuilder::CloseRun() {
   if (open_changes_ == 0) return;
   EncodedRun run{.first_sequence = first_sequence_,

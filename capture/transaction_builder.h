@@ -67,6 +67,9 @@ class TransactionBuilder {
   // A table gets another schema inside the transaction: the next change begins a run, so that no
   // run holds two schemas of one table.
   void CutRun() { CloseRun(); }
+  // The same where the open run has changes under the table's schema of before: whether it has is
+  // of this transaction alone, so that a re-capture, which knows no schema of before, cuts alike.
+  void CutRunOf(uint64_t schema_before);
   // Changes that the source decoded and that are not captured: they count, and are not kept.
   void SkipChanges(uint64_t changes) { next_sequence_ += changes; }
 

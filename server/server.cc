@@ -121,7 +121,9 @@ absl::Status Server::OpenFeeds() {
 }
 
 absl::StatusOr<std::unique_ptr<Feed>> Server::OpenFeed(const v1::FeedConfig& config) {
-  auto source = options_.make_source ? options_.make_source(config) : capture::MakeSource(config);
+  // The store's own folder, whose disk is the one that is sized and watched.
+  auto source = options_.make_source ? options_.make_source(config)
+                                     : capture::MakeSource(config, config_.store().path());
   if (!source.ok()) return source.status();
   auto store = OpenStoreOf(config);
   if (!store.ok()) return store.status();

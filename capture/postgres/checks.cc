@@ -32,6 +32,7 @@ class Checks {
         slot_(SlotName(config)),
         publication_(PublicationName(config)),
         target_(TargetOf(config)),
+        wants_in_progress_(config.postgres().stream_in_progress()),
         interruption_(*interruption) {}
 
   std::vector<Finding> Run() {
@@ -91,6 +92,7 @@ class Checks {
   const std::string slot_;
   const std::string publication_;
   const Target target_;
+  const bool wants_in_progress_;
   Interruption& interruption_;
   std::unique_ptr<Connection> sql_;
   bool standby_ = false;
@@ -121,6 +123,13 @@ void Checks::CheckSettings() {
         "the catalog that the slot needs, which is lost then",
         "ALTER SYSTEM SET hot_standby_feedback = on; SELECT pg_reload_conf(); -- on the standby, "
         "which is to have a physical slot of the primary (primary_slot_name)");
+  }
+  if (wants_in_progress_ && sql_->server_version() < kInProgressVersionMin) {
+    Add(Finding::Severity::kWarning, reason::kSourceVersion,
+        fmt::format("the server is PostgreSQL {}, and stream_in_progress needs {}: transactions "
+                    "come at their commit, as without it",
+                    sql_->server_version() / 10000, kInProgressVersionMin / 10000),
+        "");
   }
   if (rows->Text(0, 0) != "logical") {
     AddError(reason::kSourceSetting, fmt::format("wal_level is {}", rows->Text(0, 0)),

@@ -123,6 +123,12 @@ std::string_view NameOf(uint8_t type) {
 
 }  // namespace
 
+PgoutputDecoder PgoutputDecoder::WithinSegment() {
+  PgoutputDecoder decoder;
+  decoder.place_ = Place::kInSegment;
+  return decoder;
+}
+
 absl::StatusOr<PgoutputMessage> PgoutputDecoder::Decode(std::string_view bytes) {
   const uint8_t type = bytes.empty() ? 0 : static_cast<uint8_t>(bytes[0]);
   ByteReader reader(bytes, NameOf(type));

@@ -153,6 +153,9 @@ using PgoutputMessage =
 // given up. Thread rule: one thread at a time.
 class PgoutputDecoder {
  public:
+  // For the items of a segment alone.
+  static PgoutputDecoder WithinSegment();
+
   absl::StatusOr<PgoutputMessage> Decode(std::string_view bytes);
 
  private:

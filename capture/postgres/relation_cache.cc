@@ -124,8 +124,8 @@ std::vector<std::string> RelationCache::KeyBefore(const RelationDescription& des
   return names;
 }
 
-absl::StatusOr<const Relation*> RelationCache::Keep(RelationDescription description,
-                                                    Connection* catalog, const KnownRows* known) {
+absl::StatusOr<const Relation*> RelationCache::Put(RelationDescription description,
+                                                   Connection* catalog, const KnownRows* known) {
   absl::StatusOr<Relation> relation = ReadRelation(
       catalog, description, KeyBefore(description, known), &types_, absl::Now() + kCatalogTimeout);
   if (!relation.ok()) return relation.status();
@@ -139,16 +139,11 @@ absl::StatusOr<const Relation*> RelationCache::Keep(RelationDescription descript
   return kept.get();
 }
 
-absl::StatusOr<const Relation*> RelationCache::Put(const RelationMessage& message,
-                                                   Connection* catalog, const KnownRows* known) {
-  return Keep(DescriptionOf(message), catalog, known);
-}
-
 absl::StatusOr<const Relation*> RelationCache::ReadAgain(uint32_t oid, Connection* catalog) {
   // Before the types are read.
   absl::StatusOr<Lsn> read_at = ReadFlushed(catalog, absl::Now() + kCatalogTimeout);
   if (!read_at.ok()) return read_at.status();
-  absl::StatusOr<const Relation*> kept = Keep(relations_.at(oid)->description, catalog, nullptr);
+  absl::StatusOr<const Relation*> kept = Put(relations_.at(oid)->description, catalog, nullptr);
   if (kept.ok()) relations_.at(oid)->types_read_at = *read_at;
   return kept;
 }

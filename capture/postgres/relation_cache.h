@@ -87,10 +87,10 @@ class RelationCache {
   RelationCache(const TableSelection* selection, GapPolicyOf gaps)
       : selection_(*selection), gaps_(std::move(gaps)) {}
 
-  // A Relation message: replaces what was known under its OID. Asks the catalog, with a deadline of
-  // its own (kCatalogTimeout). The pointer is valid until the OID is put or read again. `known`,
-  // where there is one, knows the key of a table that was dropped meanwhile.
-  absl::StatusOr<const Relation*> Put(const RelationMessage& message, Connection* catalog,
+  // What a Relation message said: replaces what was known under its OID. Asks the catalog, with a
+  // deadline of its own (kCatalogTimeout). The pointer is valid until the OID is put or read again.
+  // `known`, where there is one, knows the key of a table that was dropped meanwhile.
+  absl::StatusOr<const Relation*> Put(RelationDescription description, Connection* catalog,
                                       const KnownRows* known);
   // The server announces a table anew when the table changes, but not when a type that its columns
   // have gets an attribute: the same description with what the catalog says now. REQUIRES: `oid`
@@ -102,8 +102,6 @@ class RelationCache {
   std::vector<const Relation*> SelectAgain();
 
  private:
-  absl::StatusOr<const Relation*> Keep(RelationDescription description, Connection* catalog,
-                                       const KnownRows* known);
   std::vector<std::string> KeyBefore(const RelationDescription& description,
                                      const KnownRows* known) const;
 

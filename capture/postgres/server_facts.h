@@ -14,6 +14,8 @@
 namespace tidemark::capture::postgres {
 
 inline constexpr int kServerVersionMin = 130000;
+// Since then transactions are sent while they are in progress, to who asks for it.
+inline constexpr int kInProgressVersionMin = 140000;
 // Since then a standby decodes its log.
 inline constexpr int kStandbyVersionMin = 160000;
 // Since then a standby may keep a copy of a primary's slot.

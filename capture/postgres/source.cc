@@ -26,7 +26,7 @@ absl::Duration CatalogPeriod(const v1::FeedConfig& config) {
 
 PostgresSource::PostgresSource(const v1::FeedConfig& config, std::vector<TablePattern> tables,
                                std::vector<TablePattern> rows_off,
-                               std::vector<TablePattern> before_images)
+                               std::vector<TablePattern> before_images, std::string scratch_folder)
     : config_(config),
       rows_off_(std::move(rows_off)),
       selection_(std::move(tables)),
@@ -35,7 +35,8 @@ PostgresSource::PostgresSource(const v1::FeedConfig& config, std::vector<TablePa
       publication_name_(PublicationName(config)),
       silence_timeout_(SilenceTimeout(config)),
       catalog_period_(CatalogPeriod(config)),
-      status_(slot_name_, publication_name_) {}
+      status_(slot_name_, publication_name_),
+      in_progress_(std::move(scratch_folder), "in_progress." + config.name()) {}
 
 PostgresSource::~PostgresSource() { Close(); }
 
@@ -167,6 +168,8 @@ void PostgresSource::CloseSessions() {
   healing_.reset();
   tables_keeper_.reset();
   streaming_.reset();
+  in_progress_.Clear();
+  if (std::exchange(streams_in_progress_, false)) status_.InProgress(in_progress_);
   replies_.reset();
   replication_.reset();
   catalog_.reset();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "capture/postgres/connection.h"
+#include "capture/postgres/in_progress_spool.h"
 #include "capture/postgres/proof_probe.h"
 #include "capture/postgres/server_facts.h"
 #include "capture/postgres/silence.h"
@@ -51,8 +52,10 @@ inline constexpr int kSnapshotAttemptsMax = 5;
 
 class PostgresSource final : public Source {
  public:
+  // Transactions in progress are held in files without a name in `scratch_folder`.
   PostgresSource(const v1::FeedConfig& config, std::vector<TablePattern> tables,
-                 std::vector<TablePattern> rows_off, std::vector<TablePattern> before_images);
+                 std::vector<TablePattern> rows_off, std::vector<TablePattern> before_images,
+                 std::string scratch_folder);
   ~PostgresSource() override;
 
   absl::Status Open(const v1::Checkpoint& checkpoint, uint32_t generation) override;
@@ -122,13 +125,21 @@ class PostgresSource final : public Source {
   absl::StatusOr<CaptureBatch> ReadSnapshot(absl::Time deadline);
   bool KeepsRows(const v1::TableSchema& schema) const;
 
+  // Why stream_in_progress is not in force, though it is configured; else empty.
+  std::string WhyAtCommit() const;
   absl::Status StartStreaming();
   absl::StatusOr<CaptureBatch> ReadStream(absl::Time deadline);
   absl::StatusOr<CaptureBatch> ListenUntil(absl::Time deadline);
   // The tables beside the stream; true when the batch is to be returned at once.
   absl::StatusOr<bool> StepTables(CaptureBatch* batch);
   absl::Status LookBeforeSnapshot(Connection* catalog, absl::Time deadline);
-  absl::Status TakeFrames(CaptureBatch* batch);
+  // True: there may be more at hand.
+  absl::StatusOr<bool> TakeFrames(CaptureBatch* batch);
+  // Adds to `bytes`. False: there is none at the moment.
+  absl::StatusOr<bool> TakeFrame(CaptureBatch* batch, size_t* bytes);
+  absl::Status TakeReplayed(CaptureBatch* batch, size_t bytes_max, size_t* bytes);
+  // An error of the stream; what cannot be held of it is asked for otherwise.
+  absl::Status StreamError(absl::Status status) const;
   bool TablesWait() const;
   absl::Status Reply(absl::Time now, absl::Duration timeout = absl::Seconds(5));
   absl::Status CheckSilence(absl::Time now);
@@ -196,6 +207,8 @@ class PostgresSource final : public Source {
   std::unique_ptr<SnapshotReader> snapshot_;
 
   // While streaming.
+  InProgressSpool in_progress_;
+  bool streams_in_progress_ = false;
   Lsn start_ = 0;
   std::optional<Streaming> streaming_;
   std::optional<StandbyReplies> replies_;

@@ -54,6 +54,14 @@ void SourceStatus::Progress(Lsn proved, Lsn server, int64_t newest_commit_us, ab
   if (proved_ >= server_) caught_up_ = now;
 }
 
+void SourceStatus::InProgress(const InProgressSpool& spool) {
+  std::lock_guard lock(mutex_);
+  in_progress_.set_transactions(static_cast<uint32_t>(spool.transactions()));
+  in_progress_.set_bytes(spool.bytes());
+  in_progress_.set_committed(spool.committed());
+  in_progress_.set_rolled_back(spool.rolled_back());
+}
+
 void SourceStatus::Slot(const SlotFacts& slot, absl::Time now) {
   std::lock_guard lock(mutex_);
   FillSlotStatus(slot, &slot_);
@@ -78,6 +86,8 @@ void SourceStatus::Fill(v1::FeedStatus* status, absl::Time now) const {
   status->set_detail(detail_);
   *status->mutable_slot() = slot_;
   if (snapshot_.has_started()) *status->mutable_snapshot() = snapshot_;
+  // Where none ever came this way, it says nothing.
+  if (in_progress_.ByteSizeLong() > 0) *status->mutable_in_progress() = in_progress_;
   v1::Lag* lag = status->mutable_lag();
   lag->set_bytes(server_ > proved_ ? server_ - proved_ : 0);
   absl::Duration behind = absl::ZeroDuration();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "capture/postgres/in_progress_spool.h"
 #include "capture/postgres/lsn.h"
 #include "capture/postgres/slot.h"
 #include "capture/postgres/snapshot_reader.h"
@@ -29,6 +30,8 @@ class SourceStatus {
 
   // The source was heard of: how far everything is proved, how far the server is known to be.
   void Progress(Lsn proved, Lsn server, int64_t newest_commit_us, absl::Time now);
+  // What is held of transactions in progress.
+  void InProgress(const InProgressSpool& spool);
   void Slot(const SlotFacts& slot, absl::Time now);
   // What was heard before is of a history that broke off: capture goes on behind `start`.
   void GoesOnBehind(Lsn start);
@@ -40,6 +43,7 @@ class SourceStatus {
   v1::SourceState state_ = v1::SOURCE_STATE_STARTING;
   std::string detail_;
   v1::SlotStatus slot_;
+  v1::InProgressStatus in_progress_;
   WalRate wal_rate_;
   v1::SnapshotStatus snapshot_;
   absl::Time snapshot_started_ = absl::InfinitePast();

@@ -19,11 +19,24 @@ constexpr absl::Duration kFenceAskPeriod = absl::Milliseconds(20);
 
 }  // namespace
 
+std::string PostgresSource::WhyAtCommit() const {
+  if (!config_.postgres().stream_in_progress()) return "";
+  if (server_.version < kInProgressVersionMin) {
+    return fmt::format("the server is PostgreSQL {}, and it needs {}", server_.version / 10000,
+                       kInProgressVersionMin / 10000);
+  }
+  return in_progress_.refusal();
+}
+
 absl::Status PostgresSource::StartStreaming() {
+  const std::string why_at_commit = WhyAtCommit();
+  streams_in_progress_ = config_.postgres().stream_in_progress() && why_at_commit.empty();
+  in_progress_.Clear();
   // A double quote of the publication's list of names inside a single-quoted option.
   absl::Status started = replication_->StartCopy(
-      fmt::format("START_REPLICATION SLOT {} LOGICAL {} (proto_version '1', publication_names {})",
+      fmt::format("START_REPLICATION SLOT {} LOGICAL {} ({}, publication_names {})",
                   QuoteIdentifier(slot_name_), LsnText(start_),
+                  streams_in_progress_ ? "proto_version '2', streaming 'on'" : "proto_version '1'",
                   QuoteLiteral(QuoteIdentifier(publication_name_))),
       fmt::format("streaming from slot {}", slot_name_), absl::Now() + kConnectTimeout);
   if (!started.ok()) return started;
@@ -35,7 +48,8 @@ absl::Status PostgresSource::StartStreaming() {
         return {kept,
                 kept && MatchesAny(before_images_, schema.schema_name(), schema.table_name())};
       },
-      [this] { return Catalog(absl::Now() + kConnectTimeout); });
+      [this] { return Catalog(absl::Now() + kConnectTimeout); },
+      streams_in_progress_ ? &in_progress_ : nullptr);
   replies_.emplace(start_, server_.wal_sender_timeout, now);
   checkpoint_ = start_;
   progress_sent_ = now;
@@ -45,7 +59,10 @@ absl::Status PostgresSource::StartStreaming() {
   read_ended_ = now;
   stop_changed_ = true;
   slot_facts_read_ = absl::InfinitePast();
-  Enter(Phase::kStreaming, fmt::format("streaming from {}", LsnText(start_)));
+  Enter(Phase::kStreaming,
+        fmt::format(
+            "streaming from {}{}{}", LsnText(start_),
+            why_at_commit.empty() ? "" : "; stream_in_progress is not in force: ", why_at_commit));
   if (known_rows_ != nullptr) {
     tables_keeper_ =
         std::make_unique<TableKeeper>(TableKeeper::Lent{.publication = publication_name_,
@@ -79,7 +96,8 @@ absl::StatusOr<CaptureBatch> PostgresSource::ListenUntil(absl::Time deadline) {
   if (!stepped.ok()) return stepped.status();
   if (*stepped) return batch;
   while (true) {
-    if (absl::Status status = TakeFrames(&batch); !status.ok()) return status;
+    absl::StatusOr<bool> more = TakeFrames(&batch);
+    if (!more.ok()) return more.status();
     const absl::Time now = absl::Now();
     if (absl::Status status = CheckSilence(now); !status.ok()) return status;
     if (std::min({replies_->NextDue(), NextProbe(), FenceAskDue()}) <= now) {
@@ -87,35 +105,31 @@ absl::StatusOr<CaptureBatch> PostgresSource::ListenUntil(absl::Time deadline) {
     }
     status_.Progress(streaming_->proved(), streaming_->heard(), streaming_->newest_commit_us(),
                      heard_);
+    if (streams_in_progress_) status_.InProgress(in_progress_);
     RefreshSlotFacts(now);
     const bool finished = FinishBatch(now, &batch);
     if (finished || now >= deadline) return batch;
-    if (TablesWait()) return batch;
+    // What is at hand does not wake anybody.
+    if (TablesWait() || *more) return batch;
     absl::StatusOr<Connection::Wake> wake = replication_->Wait(NextWake(deadline), &nudge_);
     if (!wake.ok()) return wake.status();
     if (*wake == Connection::Wake::kInterrupted) return batch;
   }
 }
 
-absl::Status PostgresSource::TakeFrames(CaptureBatch* batch) {
+absl::StatusOr<bool> PostgresSource::TakeFrames(CaptureBatch* batch) {
   size_t bytes = 0;
   size_t looked_at = 0;
   while (bytes < kBatchBytesMax && !streaming_->finished()) {
-    std::string_view frame;
-    absl::StatusOr<Connection::Copy> copy = replication_->NextCopy(&frame);
-    if (!copy.ok()) return copy.status();
-    if (*copy == Connection::Copy::kEnd) {
-      return ErrorWithReason(
-          absl::StatusCode::kUnavailable, reason::kSourceUnreachable,
-          fmt::format("the server ended the stream of slot {} (it is shutting down, or the session "
-                      "was ended); it is tried again",
-                      slot_name_));
+    absl::StatusOr<bool> taken = true;
+    if (streaming_->replaying()) {
+      absl::Status replayed = TakeReplayed(batch, kBatchBytesMax - bytes, &bytes);
+      if (!replayed.ok()) return replayed;
+    } else {
+      taken = TakeFrame(batch, &bytes);
+      if (!taken.ok()) return taken.status();
     }
-    if (*copy == Connection::Copy::kData) {
-      bytes += frame.size();
-      if (absl::Status status = streaming_->OnFrame(frame, &batch->events); !status.ok()) {
-        return status;
-      }
+    if (*taken) {
       if (bytes - looked_at < kQuietLookBytes || streaming_->in_transaction()) continue;
       looked_at = bytes;
       if (TablesWait()) break;
@@ -138,7 +152,45 @@ absl::Status PostgresSource::TakeFrames(CaptureBatch* batch) {
     progress_wanted_ = true;
   }
   replies_->Heard(streaming_->heard());
+  return bytes >= kBatchBytesMax;
+}
+
+absl::StatusOr<bool> PostgresSource::TakeFrame(CaptureBatch* batch, size_t* bytes) {
+  std::string_view frame;
+  absl::StatusOr<Connection::Copy> copy = replication_->NextCopy(&frame);
+  if (!copy.ok()) return copy.status();
+  if (*copy == Connection::Copy::kEnd) {
+    return ErrorWithReason(
+        absl::StatusCode::kUnavailable, reason::kSourceUnreachable,
+        fmt::format("the server ended the stream of slot {} (it is shutting down, or the session "
+                    "was ended); it is tried again",
+                    slot_name_));
+  }
+  if (*copy != Connection::Copy::kData) return false;
+  *bytes += frame.size();
+  absl::Status status = streaming_->OnFrame(frame, &batch->events);
+  if (!status.ok()) return StreamError(std::move(status));
+  return true;
+}
+
+absl::Status PostgresSource::TakeReplayed(CaptureBatch* batch, size_t bytes_max, size_t* bytes) {
+  const absl::Time began = absl::Now();
+  absl::StatusOr<size_t> replayed = streaming_->Replay(bytes_max, &batch->events);
+  // What the server says meanwhile waits to be read.
+  silence_->NotListened(absl::Now() - began);
+  if (!replayed.ok()) return StreamError(replayed.status());
+  *bytes += *replayed;
   return absl::OkStatus();
+}
+
+absl::Status PostgresSource::StreamError(absl::Status status) const {
+  if (!streams_in_progress_ || in_progress_.refusal().empty()) return status;
+  return ErrorWithReason(
+      absl::StatusCode::kUnavailable, reason::kSourceUnreachable,
+      fmt::format(
+          "stream_in_progress is given up until Tidemark is restarted: {}. Nothing is lost: "
+          "the stream begins again, and transactions come at their commit",
+          in_progress_.refusal()));
 }
 
 // What is done between two transactions must not wait until the stream rests: where it never does,
@@ -174,7 +226,9 @@ absl::Status PostgresSource::CheckSilence(absl::Time now) {
 
 // A server that has nothing to send is asked how far it is (K5).
 absl::Time PostgresSource::FenceAskDue() const {
-  if (tables_keeper_ == nullptr || streaming_->in_transaction()) return absl::InfiniteFuture();
+  if (tables_keeper_ == nullptr || !streaming_->between_transactions()) {
+    return absl::InfiniteFuture();
+  }
   const std::optional<Lsn> fence = tables_keeper_->fence();
   if (!fence || *fence <= streaming_->proved()) return absl::InfiniteFuture();
   return *fence > asked_for_ ? absl::InfinitePast() : fence_asked_ + kFenceAskPeriod;
@@ -207,8 +261,8 @@ bool PostgresSource::FinishBatch(absl::Time now, CaptureBatch* batch) {
 
 // A transaction in flight says itself where it ends.
 absl::Time PostgresSource::NextProbe() const {
-  return streaming_->in_transaction() ? absl::InfiniteFuture()
-                                      : probe_.NextDue(streaming_->proved());
+  return streaming_->between_transactions() ? probe_.NextDue(streaming_->proved())
+                                            : absl::InfiniteFuture();
 }
 
 absl::Time PostgresSource::NextWake(absl::Time deadline) const {

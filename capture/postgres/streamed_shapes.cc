@@ -59,6 +59,12 @@ void StreamedShapes::Announced(const RelationDescription& table, Lsn commit) {
   history.announced = true;
 }
 
+void StreamedShapes::PartStreamed(const Name& root, uint32_t part_oid, Lsn commit) {
+  const auto history = histories_.find(root);
+  if (history != histories_.end() && commit < history->second.read_from) return;
+  parts_.emplace(root, part_oid);
+}
+
 std::string StreamedShapes::Seen(const Name& name, const v1::PostgresTableFacts& facts, Lsn at) {
   History& history = histories_[name];
   Shape shape = ShapeOf(facts);

@@ -29,8 +29,12 @@ class StreamedShapes {
   void Announced(const RelationDescription& table, Lsn commit);
   // Whether something was announced since the last call.
   bool TakeNews() { return std::exchange(news_, false); }
-  // Rows of this partition were streamed under the name of its root.
-  void PartStreamed(const Name& root, uint32_t part_oid) { parts_.emplace(root, part_oid); }
+  // Rows of this partition, committed at `commit`, were streamed under the name of its root.
+  void PartStreamed(const Name& root, uint32_t part_oid, Lsn commit);
+  // A look at `at` has the table read again: what was streamed of it before says nothing more. A
+  // transaction that is streamed while it is in progress announces partitions again, which may be
+  // gone when it comes to be told.
+  void ReadsAgain(const Name& name, Lsn at) { histories_[name].read_from = at; }
   // Those since the last call.
   std::set<std::pair<Name, uint32_t>> TakeParts() { return std::exchange(parts_, {}); }
   // The table of this name as a look at `at` finds it: why rows that were streamed since the last
@@ -46,6 +50,7 @@ class StreamedShapes {
     bool announced = false;  // since the last look
     Shape looked;
     Lsn looked_at = 0;  // 0: not yet, or `last` is newer
+    Lsn read_from = 0;
   };
 
   static Shape ShapeOf(const v1::PostgresTableFacts& facts);

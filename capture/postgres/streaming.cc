@@ -26,10 +26,11 @@ uint64_t OneChange(const RowShape&) { return 1; }
 }  // namespace
 
 Streaming::Streaming(uint32_t generation, Lsn start, const TableSelection* selection,
-                     GapPolicyOf gaps, CatalogProvider catalog)
+                     GapPolicyOf gaps, CatalogProvider catalog, InProgressSpool* in_progress)
     : generation_(generation),
       catalog_(std::move(catalog)),
       relations_(selection, std::move(gaps)),
+      in_progress_(in_progress),
       proved_(start),
       heard_(start) {}
 
@@ -43,9 +44,11 @@ absl::Status Streaming::OnFrame(std::string_view frame, std::vector<SourceEvent>
     OnKeepalive(*keepalive, events);
     return absl::OkStatus();
   }
-  absl::StatusOr<PgoutputMessage> decoded = decoder_.Decode(std::get<XLogData>(*message).payload);
+  const std::string_view payload = std::get<XLogData>(*message).payload;
+  absl::StatusOr<PgoutputMessage> decoded = decoder_.Decode(payload);
   if (!decoded.ok()) return decoded.status();
-  return OnMessage(*decoded, events);
+  sent_ = ++received_;
+  return segment_of_ ? OnItem(*decoded, payload) : OnMessage(*decoded, events);
 }
 
 absl::Status Streaming::OnMessage(const PgoutputMessage& message,
@@ -80,18 +83,17 @@ absl::Status Streaming::OnMessage(const PgoutputMessage& message,
                 },
                 events);
           },
-          [&](const TruncateMessage& truncate) { return OnTruncate(truncate); },
+          [&](const TruncateMessage& truncate) { return OnTruncate(truncate, events); },
           // Types are read from the catalog; where a change was replicated from, and
           // messages of applications, are no changes of rows (E10).
           [&](const TypeMessage&) { return absl::OkStatus(); },
           [&](const OriginMessage&) { return absl::OkStatus(); },
           [&](const LogicalMessage&) { return absl::OkStatus(); },
-          // Also comes unasked, of what was never sent (reported of PostgreSQL 18).
-          [&](const StreamAbortMessage&) { return absl::OkStatus(); },
-          [&](const auto&) -> absl::Status {
-            return ProtocolError(
-                "the server streams transactions in progress, which was not asked for");
-          },
+          [&](const StreamStartMessage& start) { return OnStreamStart(start); },
+          [&](const StreamAbortMessage& abort) { return OnStreamAbort(abort); },
+          [&](const StreamCommitMessage& committed) { return OnStreamCommit(committed, events); },
+          // The end of a segment, within which nothing else is read here.
+          [&](const StreamStopMessage&) { return absl::OkStatus(); },
       },
       message);
   if (status.ok() && in_transaction_ && builder_.PassesBound()) HandOverFullRuns(events);
@@ -104,11 +106,13 @@ absl::Status Streaming::OnMessage(const PgoutputMessage& message,
 void Streaming::OnKeepalive(const Keepalive& keepalive, std::vector<SourceEvent>* events) {
   heard_ = std::max(heard_, keepalive.end);
   reply_requested_ |= keepalive.reply_requested;
+  if (segment_of_) return;
   if (stop_ && stop_->OnKeepalive(keepalive.end) == BoundDecision::kStop) {
     return Finish(stop_->bound(), stop_->resume(), events);
   }
-  // Within a transaction it says nothing about that one. The first keepalive of a session repeats
-  // the slot's confirmed position (K3), which lies at or before ours.
+  // Within a transaction it says nothing about that one; and nothing of those that are in progress,
+  // which commit later, behind it (K2). The first keepalive of a session repeats the slot's
+  // confirmed position (K3), which lies at or before ours.
   if (!in_transaction_) proved_ = std::max(proved_, keepalive.end);
 }
 
@@ -150,6 +154,8 @@ void Streaming::StopAt(std::optional<Lsn> bound, std::optional<int64_t> time_us,
 
 void Streaming::Finish(Lsn bound, Lsn resume, std::vector<SourceEvent>* events) {
   if (in_transaction_ && handle_ != 0) events->push_back(LargeAborted{handle_});
+  replay_.reset();
+  if (in_progress_ != nullptr) in_progress_->Clear();
   in_transaction_ = false;
   handle_ = 0;
   builder_.Begin();
@@ -178,7 +184,7 @@ absl::Status Streaming::OnCommit(const CommitMessage& commit, std::vector<Source
   record.set_commit_lsn(commit.commit_lsn);
   if (window_ != nullptr) window_->Committed(xid_);
   if (unseen_ != nullptr) unseen_->Committed();
-  for (const auto& [root, part] : parts_) shapes_.PartStreamed(root, part);
+  for (const auto& [root, part] : parts_) shapes_.PartStreamed(root, part, commit.commit_lsn);
   const Position position = Position::Of(generation_, commit.end_lsn);
   EncodedTransaction transaction = builder_.Finish(position, std::move(record));
   if (handle_ != 0) {
@@ -199,27 +205,33 @@ absl::Status Streaming::OnCommit(const CommitMessage& commit, std::vector<Source
 
 absl::Status Streaming::OnRelation(const RelationMessage& message,
                                    std::vector<SourceEvent>* events) {
-  last_relation_ = nullptr;
   announced_before_ = std::exchange(announced_, message.oid);
+  return Apply({sent_, DescriptionOf(message)}, events);
+}
+
+absl::Status Streaming::Apply(Announcement announcement, std::vector<SourceEvent>* events) {
+  last_relation_ = nullptr;
+  const uint32_t oid = announcement.description.oid;
   absl::StatusOr<Connection*> catalog = catalog_();
   if (!catalog.ok()) return catalog.status();
-  const Relation* known = relations_.Find(message.oid);
+  const Relation* known = relations_.Find(oid);
   const uint64_t before = known == nullptr ? 0 : known->schema.schema_id();
-  absl::StatusOr<const Relation*> relation = relations_.Put(message, *catalog, known_);
+  announcements_.Applied(announcement.sent, oid, known == nullptr ? nullptr : &known->description);
+  absl::StatusOr<const Relation*> relation =
+      relations_.Put(std::move(announcement.description), *catalog, known_);
   if (!relation.ok()) return relation.status();
-  const bool same_name =
-      message.schema_name == watched_.schema && message.table_name == watched_.table;
-  if (watched_.oid != 0 && message.oid == watched_.oid) watched_announced_ = true;
+  const RelationDescription& now = (*relation)->description;
+  const bool same_name = now.schema_name == watched_.schema && now.table_name == watched_.table;
+  if (watched_.oid != 0 && oid == watched_.oid) watched_announced_ = true;
   // Another table took its name.
-  if (watched_.oid != 0 && message.oid != watched_.oid && same_name) window_->Spoil();
-  if (unseen_ != nullptr) unseen_->Announced((*relation)->description);
-  shapes_.Announced((*relation)->description, commit_lsn_);
+  if (watched_.oid != 0 && oid != watched_.oid && same_name) window_->Spoil();
+  if (unseen_ != nullptr) unseen_->Announced(now);
+  shapes_.Announced(now, commit_lsn_);
   Announce(**relation, before, events);
   return absl::OkStatus();
 }
 
-void Streaming::NoteAnnounced(const Relation& relation) {
-  const RelationDescription& root = relation.description;
+void Streaming::NoteAnnounced(const RelationDescription& root) {
   if (announced_before_ == root.oid) {
     parts_.push_back({{root.schema_name, root.table_name}, announced_});
   }
@@ -257,11 +269,14 @@ void Streaming::Announce(const Relation& relation, uint64_t schema_before,
                          std::vector<SourceEvent>* events) {
   if (!relation.captured) return;
   events->push_back(SchemaSeen{relation.schema});
-  if (schema_before != 0 && schema_before != relation.schema.schema_id()) builder_.CutRun();
+  if (schema_before != relation.schema.schema_id()) builder_.CutRunOf(schema_before);
 }
 
-absl::StatusOr<const Relation*> Streaming::Known(uint32_t oid) {
+absl::StatusOr<const Relation*> Streaming::Known(uint32_t oid, std::vector<SourceEvent>* events) {
   if (last_relation_ != nullptr && last_oid_ == oid) return last_relation_;
+  if (std::optional<Announcement> held = announcements_.Take(oid)) {
+    if (absl::Status status = Apply(*std::move(held), events); !status.ok()) return status;
+  }
   last_relation_ = relations_.Find(oid);
   last_oid_ = oid;
   if (last_relation_ != nullptr) return last_relation_;
@@ -271,9 +286,9 @@ absl::StatusOr<const Relation*> Streaming::Known(uint32_t oid) {
 absl::Status Streaming::OnRow(uint32_t oid, const RowTuples& tuples,
                               const std::function<uint64_t(const RowShape&)>& skipped,
                               const AddChange& add, std::vector<SourceEvent>* events) {
-  absl::StatusOr<const Relation*> relation = Known(oid);
+  absl::StatusOr<const Relation*> relation = Known(oid, events);
   if (!relation.ok()) return relation.status();
-  if (announced_ != 0) NoteAnnounced(**relation);
+  if (announced_ != 0) NoteAnnounced((*relation)->description);
   if (oid == watched_.oid) {
     TouchWindow(**relation, tuples, watched_.rows_known, *known_, *moved_, &encoder_, window_);
   }
@@ -326,11 +341,12 @@ absl::Status Streaming::AddAsCompositeText(const RowShape& shape, const AddChang
   return added;
 }
 
-absl::Status Streaming::OnTruncate(const TruncateMessage& truncate) {
+absl::Status Streaming::OnTruncate(const TruncateMessage& truncate,
+                                   std::vector<SourceEvent>* events) {
   // It announces every table that it names, and no partition.
   announced_ = announced_before_ = 0;
   for (uint32_t oid : truncate.relations) {
-    absl::StatusOr<const Relation*> relation = Known(oid);
+    absl::StatusOr<const Relation*> relation = Known(oid, events);
     if (!relation.ok()) return relation.status();
     if (oid == watched_.oid) window_->Spoil();
     if (!(*relation)->captured) {

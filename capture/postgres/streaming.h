@@ -17,6 +17,8 @@
 #include "capture/known_rows.h"
 #include "capture/postgres/chunk_window.h"
 #include "capture/postgres/connection.h"
+#include "capture/postgres/held_announcements.h"
+#include "capture/postgres/in_progress_spool.h"
 #include "capture/postgres/lsn.h"
 #include "capture/postgres/moved_rows.h"
 #include "capture/postgres/pgoutput_decoder.h"
@@ -36,12 +38,14 @@ namespace tidemark::capture::postgres {
 // A session with the catalog, for what the stream does not say of a table.
 using CatalogProvider = std::function<absl::StatusOr<Connection*>()>;
 
-// One per START_REPLICATION. Thread rule: one thread at a time. `selection` must outlive it.
+// One per START_REPLICATION. Thread rule: one thread at a time. `selection` and `in_progress` must
+// outlive it.
 class Streaming {
  public:
-  // Everything at or before `start` was handed over before.
+  // Everything at or before `start` was handed over before. `in_progress`, which holds nothing, is
+  // for transactions that are sent while they are in progress; null: none is to be.
   Streaming(uint32_t generation, Lsn start, const TableSelection* selection, GapPolicyOf gaps,
-            CatalogProvider catalog);
+            CatalogProvider catalog, InProgressSpool* in_progress);
 
   // A table that is read beside the stream; none with OID 0.
   struct Watched {
@@ -65,8 +69,14 @@ class Streaming {
   void SelectionChanged() { selection_changed_ = true; }
 
   // Takes one frame; appends what became whole, or too large to be held. Once the stop is reached,
-  // frames say nothing.
+  // frames say nothing. REQUIRES: !replaying().
   absl::Status OnFrame(std::string_view frame, std::vector<SourceEvent>* events);
+  // A transaction that was sent while it was in progress has committed. It is handed over by
+  // Replay, as if it came now.
+  bool replaying() const { return replay_.has_value(); }
+  // The next messages of it, of `bytes_max` bytes together and the one that passes them, or all
+  // that are left; returns their bytes. REQUIRES: replaying().
+  absl::StatusOr<size_t> Replay(size_t bytes_max, std::vector<SourceEvent>* events);
 
   // Ends behind every transaction that ends at or before `bound` and before the first one that was
   // committed later than `time_us`; a transaction in flight that does not belong there is
@@ -83,6 +93,8 @@ class Streaming {
   // The walsender's own place, as last heard; may lie within a transaction in flight.
   Lsn heard() const { return heard_; }
   bool in_transaction() const { return in_transaction_; }
+  // Nothing is half sent: what the server says of its place proves something.
+  bool between_transactions() const { return !in_transaction_ && !segment_of_; }
   // True once after the server asked for a reply.
   bool TakeReplyRequest();
   // For a large transaction that is made beside the stream.
@@ -95,6 +107,20 @@ class Streaming {
   absl::Status OnBegin(const BeginMessage& begin, std::vector<SourceEvent>* events);
   absl::Status OnCommit(const CommitMessage& commit, std::vector<SourceEvent>* events);
   absl::Status OnRelation(const RelationMessage& message, std::vector<SourceEvent>* events);
+  // A table is from now on as it was announced.
+  absl::Status Apply(Announcement announcement, std::vector<SourceEvent>* events);
+
+  // Of transactions in progress.
+  absl::Status OnStreamStart(const StreamStartMessage& start);
+  absl::Status OnItem(const PgoutputMessage& message, std::string_view payload);
+  absl::Status OnStreamAbort(const StreamAbortMessage& abort);
+  absl::Status OnStreamCommit(const StreamCommitMessage& commit, std::vector<SourceEvent>* events);
+  absl::Status ReplayMessage(const InProgressSpool::Message& message,
+                             std::vector<SourceEvent>* events);
+  // A message of a subtransaction that was rolled back.
+  void PassOver(const PgoutputMessage& message);
+  absl::Status EndReplay(std::vector<SourceEvent>* events);
+
   using AddChange = std::function<absl::Status(const RowShape&, TransactionBuilder*)>;
   // Adds one change of one row: `add` encodes it for a captured table, `skipped` is what it counts
   // in another one.
@@ -111,11 +137,12 @@ class Streaming {
   void AddUnseen(const Relation& relation, const AddChange& add);
   // Hands over the schema of a captured table, which had another one before.
   void Announce(const Relation& relation, uint64_t schema_before, std::vector<SourceEvent>* events);
-  absl::Status OnTruncate(const TruncateMessage& truncate);
+  absl::Status OnTruncate(const TruncateMessage& truncate, std::vector<SourceEvent>* events);
   // A change of a row of this table came, the first since a table was announced.
-  void NoteAnnounced(const Relation& relation);
+  void NoteAnnounced(const RelationDescription& root);
   void SelectAgain(std::vector<SourceEvent>* events);
-  absl::StatusOr<const Relation*> Known(uint32_t oid);
+  // What a change names.
+  absl::StatusOr<const Relation*> Known(uint32_t oid, std::vector<SourceEvent>* events);
   void HandOverFullRuns(std::vector<SourceEvent>* events);
   // Whether the transaction that has begun may still belong to what is read.
   void CheckBegun(std::vector<SourceEvent>* events);
@@ -135,6 +162,20 @@ class Streaming {
   Watched watched_;
   bool watched_announced_ = false;  // since Watch
   bool selection_changed_ = false;
+
+  // Messages that came, and the place among them of the one that is read: in a replay, an old one.
+  uint64_t received_ = 0;
+  uint64_t sent_ = 0;
+  HeldAnnouncements announcements_;
+  InProgressSpool* in_progress_;
+  // Between Stream Start and Stop: the transaction.
+  std::optional<uint32_t> segment_of_;
+  struct Replayed {
+    StreamCommitMessage commit;
+    PgoutputDecoder decoder = PgoutputDecoder::WithinSegment();
+  };
+  std::optional<Replayed> replay_;
+
   // The newest announcements, until a change comes. A partition that is sent under the name of its
   // root is announced right behind the root, once for each time that it was attached at least.
   uint32_t announced_ = 0;

@@ -451,6 +451,7 @@ void TableKeeper::ApplyTable(const TableSighting& seen, const CatalogSighting& s
   if (!known) {
     BeginReading(&state, {Movement::Kind::kRead, "it is new to the feed", true}, !state.followed(),
                  sighting.xmax);
+    lent_.streaming->shapes().ReadsAgain(name, sighting.at);
     return;
   }
   Movement movement = MovementBetween(before, facts);
@@ -460,6 +461,7 @@ void TableKeeper::ApplyTable(const TableSighting& seen, const CatalogSighting& s
   if (movement.kind != Movement::Kind::kNone) {
     if (!before.published() && state.has_reading()) movement.cause = state.reading().cause();
     BeginReading(&state, movement, !state.followed(), sighting.xmax);
+    lent_.streaming->shapes().ReadsAgain(name, sighting.at);
   }
 }
 

@@ -88,10 +88,17 @@ std::string MigrationText(const v1::MigrationStatus& migration) {
   return text + "\n";
 }
 
+std::string InProgressText(const v1::InProgressStatus& held) {
+  return fmt::format("  in progress: {} transactions, {}; {} committed, {} rolled back\n",
+                     held.transactions(), BytesText(held.bytes()), held.committed(),
+                     held.rolled_back());
+}
+
 }  // namespace
 
 std::string SourceStatusText(const v1::FeedStatus& feed) {
   std::string text;
+  if (feed.has_in_progress()) text += InProgressText(feed.in_progress());
   if (feed.has_poll()) text += PollText(feed.poll());
   if (feed.has_changelog()) text += ChangelogText(feed.changelog());
   if (feed.has_migration()) text += MigrationText(feed.migration());

@@ -89,10 +89,13 @@ std::string SeenChange::Text() const {
   return text;
 }
 
-SourceDriver::SourceDriver(v1::FeedConfig config) : config_(std::move(config)) { Restart(); }
+SourceDriver::SourceDriver(v1::FeedConfig config) : config_(std::move(config)) {
+  scratch_folder = scratch_.path();
+  Restart();
+}
 
 void SourceDriver::Restart() {
-  absl::StatusOr<std::unique_ptr<Source>> source = MakeSource(config_);
+  absl::StatusOr<std::unique_ptr<Source>> source = MakeSource(config_, scratch_folder);
   ASSERT_TRUE(source.ok()) << source.status();
   source_ = *std::move(source);
   open_ = false;

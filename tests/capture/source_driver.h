@@ -14,6 +14,7 @@
 #include "capture/source.h"
 #include "gtest/gtest.h"
 #include "tests/testing/live_postgres.h"
+#include "tests/testing/scratch_dir.h"
 #include "tidemark/v1/config.pb.h"
 
 namespace tidemark::capture {
@@ -79,12 +80,15 @@ class SourceDriver {
   std::vector<std::string> errors;
   bool confirms = true;
   size_t large_parts = 0;
+  // Of the sources that Restart makes.
+  std::string scratch_folder;
 
  private:
   void Keep(CaptureBatch batch);
   std::vector<SeenChange> Decode(const std::vector<EncodedRun>& runs) const;
 
   v1::FeedConfig config_;
+  testing::ScratchDir scratch_{"source"};
   std::unique_ptr<Source> source_;
   bool open_ = false;
   std::map<uint64_t, std::vector<EncodedRun>> parts_;

@@ -459,5 +459,23 @@ TEST(TransactionBuilderTest, ACutBeginsARunAndCountsOn) {
   EXPECT_EQ(cut.runs[1].changes, 2u);
 }
 
+// proves R07: a capture from here on knows nothing of what came before the transaction.
+TEST(TransactionBuilderTest, ASchemaOfBeforeTheTransactionCutsNoRun) {
+  TransactionBuilder builder;
+  builder.Begin();
+  builder.AddChange(v1::OP_INSERT, kLines, {.after = After(1, "a")});
+  builder.CutRunOf(kOrders);
+  builder.AddChange(v1::OP_INSERT, kLines, {.after = After(2, "b")});
+  builder.CutRunOf(kLines);
+  builder.CutRunOf(kLines);
+  builder.AddChange(v1::OP_INSERT, kOrders, {.after = After(3, "c")});
+  builder.CutRunOf(kLines);
+  builder.AddChange(v1::OP_INSERT, kOrders, {.after = After(4, "d")});
+  const EncodedTransaction cut = builder.Finish(At(1), {});
+  ASSERT_EQ(cut.runs.size(), 2u);
+  EXPECT_EQ(cut.runs[0].changes, 2u);
+  EXPECT_EQ(cut.runs[1].changes, 2u);
+}
+
 }  // namespace
 }  // namespace tidemark::capture

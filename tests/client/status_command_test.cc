@@ -127,6 +127,17 @@ TEST_F(StatusCommandTest, SaysOfAChangelogWhatWaitsForWhom) {
               HasSubstr("  watermark 774: 3 rows wait for pid 4711 in shop, open for 1h\n"));
 }
 
+TEST_F(StatusCommandTest, SaysWhatIsHeldOfTransactionsInProgress) {
+  v1::FeedStatus feed;
+  EXPECT_THAT(Printed(feed), Not(HasSubstr("in progress")));
+  feed.mutable_in_progress()->set_transactions(2);
+  feed.mutable_in_progress()->set_bytes(3 << 20);
+  feed.mutable_in_progress()->set_committed(7);
+  feed.mutable_in_progress()->set_rolled_back(1);
+  EXPECT_THAT(Printed(feed), HasSubstr("  in progress: 2 transactions, 3.0 MiB; 7 committed, 1 "
+                                       "rolled back\n"));
+}
+
 TEST_F(StatusCommandTest, SaysWhereAFeedStandsThatIsMoved) {
   v1::FeedStatus feed;
   feed.mutable_migration()->set_phase("prepared");

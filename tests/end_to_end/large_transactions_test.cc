@@ -28,11 +28,18 @@ class LargeTransactionsTest : public ::testing::Test {
                            "alter table big alter payload set storage external;"
                            "create table other (id bigint primary key)")
                     .ok());
-    tidemark_ = std::make_unique<LiveTidemark>(*postgres_);
+  }
+
+  void Start(LiveTidemarkOptions options = {}) {
+    tidemark_ = std::make_unique<LiveTidemark>(*postgres_, std::move(options));
     const absl::Status started = tidemark_->Start();
     ASSERT_TRUE(started.ok()) << started;
   }
 
+  static std::string ManyRows(uint64_t rows) {
+    return fmt::format("insert into big select i, repeat('x', 80) from generate_series(1, {}) i",
+                       rows);
+  }
   // One transaction of `rows` rows passes, with a subscriber attached and a commit on another table
   // behind it.
   void Pass(const std::string& insert, uint64_t rows) {
@@ -63,13 +70,26 @@ class LargeTransactionsTest : public ::testing::Test {
 // proves B049, S12, R30, O4
 TEST_F(LargeTransactionsTest, ManyRowsPassUnderTheMemoryBound) {
   const uint64_t rows = IsLong() ? 5'000'000 : 400'000;
-  Pass(fmt::format("insert into big select i, repeat('x', 80) from generate_series(1, {}) i", rows),
-       rows);
+  Start();
+  Pass(ManyRows(rows), rows);
+}
+
+// proves S61, S12, R30: also where they come while they are in progress, and are held until then.
+TEST_F(LargeTransactionsTest, RowsInProgressPassUnderTheMemoryBound) {
+  const uint64_t rows = IsLong() ? 5'000'000 : 400'000;
+  ASSERT_TRUE(postgres_->Exec("alter role postgres set logical_decoding_work_mem = '1MB'").ok());
+  LiveTidemarkOptions options;
+  options.postgres_lines = {"stream_in_progress: true"};
+  Start(options);
+  Pass(ManyRows(rows), rows);
+  const absl::Status came = tidemark_->WaitForStatus("\"in_progress\"");
+  EXPECT_TRUE(came.ok()) << came;
 }
 
 // proves B049, S12
 TEST_F(LargeTransactionsTest, LargeRowsPassUnderTheMemoryBound) {
   const uint64_t rows = IsLong() ? 1'000 : 150;
+  Start();
   Pass(
       fmt::format(
           "insert into big select i, repeat('y', 1024 * 1024) from generate_series(1, {}) i", rows),

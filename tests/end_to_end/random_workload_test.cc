@@ -60,7 +60,8 @@ class SeedRun {
         database_(fmt::format("seed_{}", seed)),
         keyless_(keyless),
         dice_(seed),
-        all_tables_(dice_.OneIn(2)) {}
+        all_tables_(dice_.OneIn(2)),
+        in_progress_(seed % 2 == 0) {}
 
   void All(uint64_t seed) {
     Begin(seed);
@@ -111,6 +112,7 @@ class SeedRun {
           "tables: [public.plain, public.whole, public.pair, public.typed, public.parts, "
           "public.keyless]");
     }
+    if (in_progress_) options.postgres_lines.emplace_back("stream_in_progress: true");
     tidemark_ = std::make_unique<LiveTidemark>(postgres_, options);
     const absl::Status started = tidemark_->Start();
     ASSERT_TRUE(started.ok()) << started;
@@ -393,6 +395,8 @@ class SeedRun {
   const bool keyless_;
   Dice dice_;
   const bool all_tables_;
+  // Transactions that are not tiny come while they are in progress.
+  const bool in_progress_;
   std::unique_ptr<PgSession> session_;
   std::unique_ptr<LiveTidemark> tidemark_;
   std::unique_ptr<v1::FeedAdmin::Stub> admin_;
@@ -411,7 +415,9 @@ class WorkloadFixture : public ::testing::TestWithParam<uint64_t> {
     options.settings = {{"max_prepared_transactions", "20"},
                         {"max_replication_slots", "100"},
                         {"max_wal_senders", "100"},
-                        {"max_connections", "300"}};
+                        {"max_connections", "300"},
+                        // The least that there is.
+                        {"logical_decoding_work_mem", "64kB"}};
     auto postgres = LivePostgres::Create(std::move(options));
     ASSERT_TRUE(postgres.ok()) << postgres.status();
     postgres_ = *std::move(postgres);

@@ -266,6 +266,32 @@ TEST_F(TableMovementTest, APartitionThatWentWhileTheServerWasDead) {
   ASSERT_TRUE(WaitUntilEqual("public.pa"));
 }
 
+// proves B014, S61: each transaction that comes while it is in progress announces the partitions
+// that it writes to. That moves nothing.
+TEST_F(TableMovementTest, PartitionsThatAreAnnouncedAgain) {
+  SetUpPostgres({.settings = {{"logical_decoding_work_mem", "64kB"}}});
+  Exec({kPartitioned, "create table pa3 partition of pa for values in (3)"});
+  LiveTidemarkOptions options;
+  options.postgres_lines = {"stream_in_progress: true"};
+  StartServer(options);
+  CatchUp();
+  ASSERT_TRUE(WaitUntilSettled("public.pa"));
+  const auto many = [](int from) {
+    return fmt::format("insert into pa select i, 1 + i % 3, 'row' from generate_series({}, {}) i",
+                       from, from + 2999);
+  };
+  Exec({many(100), many(10'000)});
+  CatchUp();
+  ASSERT_TRUE(WaitUntilSettled("public.pa"));
+  EXPECT_EQ(StatusOfFeed().in_progress().committed(), 2u);
+  EXPECT_EQ(StatusOf("public.pa").detail(), "") << "it was read again";
+  EXPECT_TRUE(Here("public.pa") == There("public.pa"));
+  // One that is gone when they are told is missed once, with its rows.
+  Exec({"begin; " + many(20'000) + "; alter table pa detach partition pa3; commit"});
+  ASSERT_TRUE(WaitUntilEqual("public.pa"));
+  EXPECT_EQ(StatusOfFeed().in_progress().committed(), 3u);
+}
+
 // proves B014, B079: rows of which the stream never said a word.
 TEST_F(TableMovementTest, APartitionThatIsThereForAMomentWhileItsRootIsRead) {
   SetUpPostgres();

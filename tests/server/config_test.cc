@@ -70,6 +70,7 @@ TEST(Config, DefaultsAreFilledIn) {
   EXPECT_EQ(feed.postgres().tables(0), "public.*");
   EXPECT_EQ(feed.postgres().silence_timeout().seconds(), 30);
   EXPECT_EQ(feed.postgres().catalog_period().seconds(), 5);
+  EXPECT_FALSE(feed.postgres().stream_in_progress());
 }
 
 TEST(Config, EveryKeyIsRead) {
@@ -103,6 +104,7 @@ feeds:
       publication: P1
       silence_timeout: 5s
       catalog_period: 90s
+      stream_in_progress: true
 )");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->listen(), "[::1]:6543");
@@ -117,6 +119,7 @@ feeds:
   EXPECT_EQ(feed.postgres().port(), 6543u);
   EXPECT_EQ(feed.postgres().password(), "ahunter2b");
   EXPECT_EQ(feed.postgres().catalog_period().seconds(), 90);
+  EXPECT_TRUE(feed.postgres().stream_in_progress());
 }
 
 // proves S01, S03, S04, S05

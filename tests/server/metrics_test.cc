@@ -77,6 +77,14 @@ TEST(Metrics, APolledFeedSaysWhatPollingCannotSee) {
   EXPECT_THAT(MetricsText(status), HasSubstr("tidemark_feed_migrating{feed=\"polled\"} 0\n"));
 }
 
+TEST(Metrics, WhatIsHeldOfTransactionsInProgress) {
+  v1::GetStatusResponse status = Sample();
+  EXPECT_THAT(MetricsText(status), Not(HasSubstr("tidemark_feed_in_progress_bytes{")));
+  status.mutable_feeds(0)->mutable_in_progress()->set_bytes(4096);
+  EXPECT_THAT(MetricsText(status),
+              HasSubstr("tidemark_feed_in_progress_bytes{feed=\"shop\"} 4096\n"));
+}
+
 TEST(Metrics, AChangelogSaysWhatWaits) {
   v1::GetStatusResponse status = Sample();
   v1::ChangelogStatus* changelog = status.mutable_feeds(0)->mutable_changelog();

@@ -94,11 +94,22 @@ TEST_F(StreamedShapesTest, AColumnWithAnotherTypeForAMoment) {
 
 TEST_F(StreamedShapesTest, PartitionsAreHandedOverOnce) {
   const StreamedShapes::Name root("public", "pa");
-  shapes_.PartStreamed(root, 9);
-  shapes_.PartStreamed(root, 8);
-  shapes_.PartStreamed(root, 9);
+  shapes_.PartStreamed(root, 9, 101);
+  shapes_.PartStreamed(root, 8, 102);
+  shapes_.PartStreamed(root, 9, 103);
   EXPECT_THAT(shapes_.TakeParts(), ::testing::ElementsAre(Pair(root, 8u), Pair(root, 9u)));
   EXPECT_THAT(shapes_.TakeParts(), ::testing::IsEmpty());
+}
+
+// A look found a partition gone, and rows of it are told later that were committed before.
+TEST_F(StreamedShapesTest, PartitionsFromBeforeAReadingSayNothing) {
+  const StreamedShapes::Name root("public", "pa");
+  const StreamedShapes::Name other("public", "pb");
+  shapes_.ReadsAgain(root, 200);
+  shapes_.PartStreamed(root, 9, 199);
+  shapes_.PartStreamed(other, 7, 199);
+  shapes_.PartStreamed(root, 8, 200);
+  EXPECT_THAT(shapes_.TakeParts(), ::testing::ElementsAre(Pair(root, 8u), Pair(other, 7u)));
 }
 
 // A look that is ahead of the stream says nothing of what the stream announces then.
