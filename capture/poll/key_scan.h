@@ -30,7 +30,7 @@ enum class ScanVerdict {
 };
 
 // Pure.
-ScanVerdict VerdictOf(const PolledRow& row, RowVerdict verdict, NullCursors nulls);
+ScanVerdict VerdictOf(const PolledRow& row, ToldAs told_as, NullCursors nulls);
 
 struct ScannedRow {
   ScanVerdict verdict = ScanVerdict::kSame;

@@ -13,21 +13,21 @@ PolledRow RowAt(std::optional<std::string> cursor) {
 
 TEST(ScanVerdictTest, WhatALaterPollTellsIsNoDifference) {
   PolledRow row = RowAt("1");
-  EXPECT_EQ(VerdictOf(row, RowVerdict::kInsert, NullCursors::kFail), ScanVerdict::kMissing);
-  EXPECT_EQ(VerdictOf(row, RowVerdict::kUpdate, NullCursors::kFail), ScanVerdict::kDifferent);
+  EXPECT_EQ(VerdictOf(row, ToldAs::kInsert, NullCursors::kFail), ScanVerdict::kMissing);
+  EXPECT_EQ(VerdictOf(row, ToldAs::kUpdate, NullCursors::kFail), ScanVerdict::kDifferent);
   row.waits = true;
-  EXPECT_EQ(VerdictOf(row, RowVerdict::kInsert, NullCursors::kFail), ScanVerdict::kPending);
-  EXPECT_EQ(VerdictOf(row, RowVerdict::kSame, NullCursors::kFail), ScanVerdict::kSame);
+  EXPECT_EQ(VerdictOf(row, ToldAs::kInsert, NullCursors::kFail), ScanVerdict::kPending);
+  EXPECT_EQ(VerdictOf(row, ToldAs::kNothing, NullCursors::kFail), ScanVerdict::kSame);
 }
 
 TEST(ScanVerdictTest, ARowWithoutACursorCountsWhereItIsIncluded) {
   const PolledRow row = RowAt(std::nullopt);
-  EXPECT_EQ(VerdictOf(row, RowVerdict::kInsert, NullCursors::kExclude), ScanVerdict::kLeftOut);
-  EXPECT_EQ(VerdictOf(row, RowVerdict::kInsert, NullCursors::kInclude), ScanVerdict::kMissing);
+  EXPECT_EQ(VerdictOf(row, ToldAs::kInsert, NullCursors::kExclude), ScanVerdict::kLeftOut);
+  EXPECT_EQ(VerdictOf(row, ToldAs::kInsert, NullCursors::kInclude), ScanVerdict::kMissing);
 }
 
 TEST(ScanVerdictTest, ARowThatIsMarkedAsDeletedAndKnownIsTooMuch) {
-  EXPECT_EQ(VerdictOf(RowAt("1"), RowVerdict::kDelete, NullCursors::kFail), ScanVerdict::kExtra);
+  EXPECT_EQ(VerdictOf(RowAt("1"), ToldAs::kDelete, NullCursors::kFail), ScanVerdict::kExtra);
 }
 
 TEST(ScanIsDueTest, ByItsPeriodFromTheEndOfTheLast) {
