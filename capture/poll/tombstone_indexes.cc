@@ -14,6 +14,7 @@ namespace tidemark::capture::poll {
 namespace {
 
 using postgres::QuoteIdentifier;
+using postgres::QuoteList;
 
 // Of those that hold every row.
 constexpr char kIndexesSql[] =
@@ -21,14 +22,6 @@ constexpr char kIndexesSql[] =
     " unnest(i.indkey) WITH ORDINALITY k(attnum, place) JOIN pg_attribute a ON a.attrelid ="
     " i.indrelid AND a.attnum = k.attnum WHERE i.indrelid = {} AND i.indisvalid AND i.indpred IS"
     " NULL AND i.indexprs IS NULL AND k.place <= i.indnkeyatts GROUP BY i.indexrelid";
-
-std::string QuotedList(const std::vector<std::string>& names) {
-  std::string list;
-  for (const std::string& name : names) {
-    list += (list.empty() ? "" : ", ") + QuoteIdentifier(name);
-  }
-  return list;
-}
 
 // Whatever their order.
 bool BeginsWith(std::vector<std::string> index, std::vector<std::string> columns) {
@@ -44,7 +37,7 @@ Finding Missing(const TombstoneTable& tombstones, const std::string& message,
   return {
       Finding::Severity::kWarning, std::string(reason::kCursorIndexMissing), message,
       fmt::format("CREATE INDEX CONCURRENTLY ON {} ({});",
-                  postgres::QuoteTable(tombstones.schema, tombstones.table), QuotedList(columns))};
+                  postgres::QuoteTable(tombstones.schema, tombstones.table), QuoteList(columns))};
 }
 
 }  // namespace
@@ -75,7 +68,7 @@ std::vector<Finding> MissingTombstoneIndexes(const TombstoneTable& tombstones,
         Missing(tombstones,
                 fmt::format("no index of table {} begins with the key of table {} ({}): all of it "
                             "is read for each row and each tombstone that is",
-                            name, polled, QuotedList(tombstones.key)),
+                            name, polled, QuoteList(tombstones.key)),
                 wanted));
   }
   return findings;
