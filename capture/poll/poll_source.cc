@@ -107,6 +107,7 @@ absl::Status PollSource::Open(const v1::Checkpoint& checkpoint, uint32_t generat
   if (absl::Status opened = engine_->Open(done_); !opened.ok()) return opened;
   engine_->FillIdentity(&done_);
   AlignStates();
+  const bool first = std::exchange(is_new_, false);
   scan_ = std::make_unique<poll::KeyScan>(engine_.get(), comparison_.get());
   verifier_ = std::make_unique<poll::PollVerifier>(&*settings_, engine_.get(), comparison_.get());
   snapshot_time_us_ = checkpoint.snapshot_time_us();
@@ -124,8 +125,8 @@ absl::Status PollSource::Open(const v1::Checkpoint& checkpoint, uint32_t generat
   if (!position.ok()) return position.status();
   head_ = *position;
   schedule_.Reset(done_.polls());
-  // The next poll may be one that was sampled as the last a moment ago, in another life.
-  if (stop_.bound) schedule_.Sample(absl::Now());
+  // Somebody may hold the next poll as a bound, sampled a moment ago in another life of the server.
+  if (first) schedule_.Sample(absl::Now());
   board_.SetTables(done_);
   if (absl::Status ahead = StopAt(stop_); !ahead.ok()) return ahead;
   Enter(heals ? Phase::kHealing : Phase::kWaiting, v1::SOURCE_STATE_STREAMING, "polling");

@@ -155,6 +155,8 @@ class PollSource final : public Source {
   postgres::TableDesk desk_;
 
   Phase phase_ = Phase::kClosed;
+  // It was not opened yet.
+  bool is_new_ = true;
   uint32_t generation_ = 0;
   int64_t snapshot_time_us_ = 0;
   StopPoint stop_;
