@@ -155,6 +155,7 @@ void PollSource::Close() {
   announced_.clear();
   sight_.reset();
   to_show_.reset();
+  tables_to_show_ = false;
   engine_->Close();
   healing_.reset();
   if (phase_ != Phase::kClosed) Enter(Phase::kClosed, v1::SOURCE_STATE_CONNECTING, "not connected");
@@ -176,10 +177,12 @@ absl::Status PollSource::Confirm(const Position& /*durable*/) {
 }
 
 void PollSource::ShowStored() {
-  if (!to_show_) return;
-  board_.Polled(*std::exchange(to_show_, std::nullopt));
-  board_.SetTables(done_);
-  board_.SetState(v1::SOURCE_STATE_STREAMING, "polling");
+  if (to_show_) {
+    board_.Polled(*std::exchange(to_show_, std::nullopt));
+    board_.SetState(v1::SOURCE_STATE_STREAMING, "polling");
+    tables_to_show_ = true;
+  }
+  if (std::exchange(tables_to_show_, false)) board_.SetTables(done_);
 }
 
 absl::StatusOr<CaptureBatch> PollSource::Read(absl::Time deadline) {

@@ -152,6 +152,8 @@ class PollSource final : public Source {
   poll::PollStatusBoard board_;
   // Of the poll that was handed over last, until it is shown.
   std::optional<poll::PollTally> to_show_;
+  // Of a scan, likewise: what it handed over last is not shown yet.
+  bool tables_to_show_ = false;
   postgres::TableDesk desk_;
 
   Phase phase_ = Phase::kClosed;
