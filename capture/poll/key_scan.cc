@@ -80,7 +80,7 @@ absl::StatusOr<size_t> KeyScan::Step(size_t table, const TableSettings& settings
                                      ChangeSink* sink) {
   v1::KeyScanState* scan = state->mutable_scan();
   if (scan->started_us() == 0) scan->set_started_us(clock_us);
-  if (scan->removing()) return Remove(table, schema, clock_us, state, sink);
+  if (scan->removing()) return Remove(table, schema, rows_max, clock_us, state, sink);
   PageOrder order{.part = PageOrder::Part::kByKey, .rows_max = rows_max};
   order.after.key.assign(scan->after_key().begin(), scan->after_key().end());
   absl::StatusOr<ChunkScan::Chunk> chunk =
@@ -105,8 +105,8 @@ absl::StatusOr<size_t> KeyScan::Step(size_t table, const TableSettings& settings
 }
 
 absl::StatusOr<size_t> KeyScan::Remove(size_t table, const v1::TableSchema& schema,
-                                       int64_t clock_us, v1::PolledTableState* state,
-                                       ChangeSink* sink) {
+                                       uint32_t rows_max, int64_t clock_us,
+                                       v1::PolledTableState* state, ChangeSink* sink) {
   v1::KeyScanState* scan = state->mutable_scan();
   if (keys_.empty()) {
     absl::StatusOr<std::deque<KnownKey>> keys =
@@ -121,8 +121,9 @@ absl::StatusOr<size_t> KeyScan::Remove(size_t table, const v1::TableSchema& sche
     scan->set_finished_us(clock_us);
     return 0;
   }
+  const size_t asked_max = std::min<size_t>(kKeysAskedMax, rows_max);
   std::vector<KnownKey> asked;
-  while (!keys_.empty() && asked.size() < kKeysAskedMax) {
+  while (!keys_.empty() && asked.size() < asked_max) {
     asked.push_back(std::move(keys_.front()));
     keys_.pop_front();
   }
