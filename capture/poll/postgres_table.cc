@@ -432,7 +432,7 @@ absl::Status Look::LookAtTombstones() {
       &sql_, look_.table.sql, looked_at, oid_, settings_.Text(), deadline_);
   if (!found.ok()) return found.status();
   look_.findings.insert(look_.findings.end(), found->begin(), found->end());
-  found = LookAtTombstoneIndexes(&sql_, looked_at, settings_.Text(), deadline_);
+  found = LookAtTombstoneIndexes(&sql_, looked_at, oid_, key_, settings_.Text(), deadline_);
   if (!found.ok()) return found.status();
   look_.findings.insert(look_.findings.end(), found->begin(), found->end());
   return absl::OkStatus();

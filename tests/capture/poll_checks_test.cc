@@ -165,6 +165,40 @@ TEST_F(PollChecksTest, TombstonesWithoutAnIndexAreWarnedOf) {
   EXPECT_THAT(Check(options), ElementsAre(Is(Finding::Severity::kOk, "", "")));
 }
 
+// proves A14
+TEST_F(PollChecksTest, TombstonesWhoseKeyIsOfAnotherTypeAreFoundByNoIndex) {
+  Exec(
+      "CREATE TABLE u (id bigint, name varchar(10), at timestamptz NOT NULL, PRIMARY KEY (id, "
+      "name)); CREATE INDEX ON u (at, id, name); CREATE TABLE gone (id int, name varchar(5), at "
+      "timestamptz NOT NULL); CREATE INDEX ON gone (at, id); CREATE INDEX ON gone (id, name, at)");
+  const PolledOptions options{.table = "public.u", .tombstones = "public.gone"};
+  const auto warning = [](const std::string& remedy) {
+    return Is(Finding::Severity::kWarning, reason::kCursorIndexMissing,
+              "ALTER TABLE \"public\".\"gone\" ALTER COLUMN " + remedy);
+  };
+  const auto ready = ElementsAre(Is(Finding::Severity::kOk, "", ""));
+  EXPECT_THAT(Check(options), ElementsAre(warning("\"id\" TYPE bigint;")));
+  Exec("ALTER TABLE gone ALTER id TYPE bigint");
+  EXPECT_THAT(Check(options), ready) << "a longer one holds it as it is";
+  Exec("ALTER TABLE gone ALTER name TYPE text");
+  EXPECT_THAT(Check(options), ElementsAre(warning("\"name\" TYPE character varying(10);")));
+  Exec("ALTER TABLE u ALTER name TYPE text; ALTER TABLE gone ALTER name TYPE varchar(5)");
+  EXPECT_THAT(Check(options), ready);
+  Exec("CREATE DOMAIN number AS bigint; ALTER TABLE gone ALTER id TYPE number");
+  EXPECT_THAT(Check(options), ready);
+}
+
+TEST_F(PollChecksTest, AnIndexThatIsEnteredByNoOrderIsNone) {
+  Exec(
+      "CREATE TABLE gone (id int NOT NULL, at timestamptz NOT NULL); CREATE INDEX ON gone USING "
+      "brin (at); CREATE INDEX ON gone USING hash (id)");
+  EXPECT_THAT(
+      Check({.tombstones = "public.gone"}),
+      ElementsAre(
+          Is(Finding::Severity::kWarning, reason::kCursorIndexMissing, "(\"at\", \"id\")"),
+          Is(Finding::Severity::kWarning, reason::kCursorIndexMissing, "(\"id\", \"at\")")));
+}
+
 // Before the move it is polled whatever the log lacks; the move refuses that itself.
 TEST_F(PollChecksTest, WhatTheLogLacksIsAWarningBesideAPollBlock) {
   v1::FeedConfig config = PolledFeedOf(*postgres_);
