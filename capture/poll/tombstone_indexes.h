@@ -30,8 +30,8 @@ std::vector<Finding> MissingTombstoneIndexes(const TombstoneTable& tombstones,
 
 // The same by what the catalog says, behind a warning with the ALTER TABLE for each column of the
 // key that is of another type than the polled table's, to which it is cast: no index finds it by
-// that. `polled_oid` and `polled_key`, in the same order, are of that table. Errors are those of the
-// connection.
+// that. `polled_oid` and `polled_key`, in the same order, are of that table. Errors are those of
+// the connection.
 absl::StatusOr<std::vector<Finding>> LookAtTombstoneIndexes(
     postgres::Connection* sql, const TombstoneTable& tombstones, uint32_t polled_oid,
     const std::vector<std::string>& polled_key, const std::string& polled, absl::Time deadline);

@@ -146,6 +146,25 @@ TEST_F(PollChecksTest, TombstonesWhoseTextKeyIsOfAnotherCollationAreRefused) {
   EXPECT_THAT(Check(options), ElementsAre(Is(Finding::Severity::kOk, "", "")));
 }
 
+// The databases of tests are made with C.UTF-8.
+TEST_F(PollChecksTest, TombstonesWhoseCollationIsTheDatabasesByNameAreWarnedOfAndPolled) {
+  Exec(
+      "CREATE TABLE u (id text PRIMARY KEY, at timestamptz NOT NULL); CREATE INDEX ON u (at, id); "
+      "CREATE TABLE gone (id text COLLATE \"C.utf8\", at timestamptz NOT NULL); CREATE INDEX ON "
+      "gone (at, id); CREATE INDEX ON gone (id, at); INSERT INTO u VALUES ('a', now()), ('b', "
+      "now())");
+  const PolledOptions options{.table = "public.u", .tombstones = "public.gone"};
+  EXPECT_THAT(Check(options),
+              ElementsAre(Is(Finding::Severity::kWarning, reason::kCursorIndexMissing,
+                             "TYPE text COLLATE \"default\"")));
+  auto driver = Begin(PolledFeedOf(*postgres_, {options}));
+  Exec("DELETE FROM u WHERE id = 'a'; INSERT INTO gone VALUES ('a', now())");
+  ASSERT_TRUE(driver->Poll());
+  EXPECT_THAT(driver->NewChanges(), ElementsAre("delete u key(id=a)"));
+  Exec("ALTER TABLE gone ALTER id TYPE text COLLATE \"default\"");
+  EXPECT_THAT(Check(options), ElementsAre(Is(Finding::Severity::kOk, "", "")));
+}
+
 // proves A14
 TEST_F(PollChecksTest, TombstonesWithoutAnIndexAreWarnedOf) {
   Exec("CREATE TABLE gone (id int NOT NULL, at timestamptz NOT NULL)");
