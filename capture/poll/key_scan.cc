@@ -7,14 +7,14 @@
 
 namespace tidemark::capture::poll {
 
-ScanVerdict VerdictOf(const PolledRow& row, RowVerdict verdict, NullCursors nulls) {
+ScanVerdict VerdictOf(const PolledRow& row, ToldAs told_as, NullCursors nulls) {
   if (!row.cursor && nulls != NullCursors::kInclude) return ScanVerdict::kLeftOut;
-  if (verdict == RowVerdict::kSame) return ScanVerdict::kSame;
+  if (told_as == ToldAs::kNothing) return ScanVerdict::kSame;
   if (row.waits) return ScanVerdict::kPending;
-  switch (verdict) {
-    case RowVerdict::kInsert:
+  switch (told_as) {
+    case ToldAs::kInsert:
       return ScanVerdict::kMissing;
-    case RowVerdict::kUpdate:
+    case ToldAs::kUpdate:
       return ScanVerdict::kDifferent;
     default:
       return ScanVerdict::kExtra;
@@ -30,7 +30,7 @@ absl::StatusOr<ChunkScan::Chunk> ChunkScan::Rows(
   for (const PolledRow& row : page->rows) {
     absl::StatusOr<JudgedRow> judged = comparison_.Judge(schema, row);
     if (!judged.ok()) return judged.status();
-    take({VerdictOf(row, judged->verdict, settings.null_cursors), row, *judged});
+    take({VerdictOf(row, judged->told_as, settings.null_cursors), row, *judged});
     chunk.last_key = row.key;
   }
   return chunk;
@@ -80,7 +80,7 @@ absl::StatusOr<size_t> KeyScan::Step(size_t table, const TableSettings& settings
                                      ChangeSink* sink) {
   v1::KeyScanState* scan = state->mutable_scan();
   if (scan->started_us() == 0) scan->set_started_us(clock_us);
-  if (scan->removing()) return Remove(table, schema, clock_us, state, sink);
+  if (scan->removing()) return Remove(table, schema, rows_max, clock_us, state, sink);
   PageOrder order{.part = PageOrder::Part::kByKey, .rows_max = rows_max};
   order.after.key.assign(scan->after_key().begin(), scan->after_key().end());
   absl::StatusOr<ChunkScan::Chunk> chunk =
@@ -89,7 +89,7 @@ absl::StatusOr<size_t> KeyScan::Step(size_t table, const TableSettings& settings
         if (one.verdict == ScanVerdict::kDifferent) scan->set_different(scan->different() + 1);
         if (one.verdict == ScanVerdict::kExtra) scan->set_extra(scan->extra() + 1);
         if (one.verdict == ScanVerdict::kPending || one.verdict == ScanVerdict::kLeftOut) return;
-        sink->Add(schema, one.judged.verdict, one.row);
+        sink->Add(schema, one.judged.told_as, one.row);
       });
   if (!chunk.ok()) return chunk.status();
   scan->set_rows_read(scan->rows_read() + chunk->rows);
@@ -105,8 +105,8 @@ absl::StatusOr<size_t> KeyScan::Step(size_t table, const TableSettings& settings
 }
 
 absl::StatusOr<size_t> KeyScan::Remove(size_t table, const v1::TableSchema& schema,
-                                       int64_t clock_us, v1::PolledTableState* state,
-                                       ChangeSink* sink) {
+                                       uint32_t rows_max, int64_t clock_us,
+                                       v1::PolledTableState* state, ChangeSink* sink) {
   v1::KeyScanState* scan = state->mutable_scan();
   if (keys_.empty()) {
     absl::StatusOr<std::deque<KnownKey>> keys =
@@ -121,8 +121,9 @@ absl::StatusOr<size_t> KeyScan::Remove(size_t table, const v1::TableSchema& sche
     scan->set_finished_us(clock_us);
     return 0;
   }
+  const size_t asked_max = std::min<size_t>(kKeysAskedMax, rows_max);
   std::vector<KnownKey> asked;
-  while (!keys_.empty() && asked.size() < kKeysAskedMax) {
+  while (!keys_.empty() && asked.size() < asked_max) {
     asked.push_back(std::move(keys_.front()));
     keys_.pop_front();
   }

@@ -30,7 +30,7 @@ enum class ScanVerdict {
 };
 
 // Pure.
-ScanVerdict VerdictOf(const PolledRow& row, RowVerdict verdict, NullCursors nulls);
+ScanVerdict VerdictOf(const PolledRow& row, ToldAs told_as, NullCursors nulls);
 
 struct ScannedRow {
   ScanVerdict verdict = ScanVerdict::kSame;
@@ -75,8 +75,9 @@ class KeyScan {
   KeyScan(PollEngine* engine, RowComparison* comparison)
       : engine_(*engine), comparison_(*comparison), chunks_(engine, comparison) {}
 
-  // One chunk of at most `rows_max` rows; adds what differs to `sink`, and notes how far it is.
-  // Returns the rows that were read. REQUIRES: the state's scan runs.
+  // One chunk of at most `rows_max` rows, or of as many known keys that are asked for; adds what
+  // differs to `sink`, and notes how far it is. Returns their number. REQUIRES: the state's scan
+  // runs, and rows_max > 0.
   absl::StatusOr<size_t> Step(size_t table, const TableSettings& settings,
                               const v1::TableSchema& schema, uint32_t rows_max, int64_t clock_us,
                               v1::PolledTableState* state, ChangeSink* sink);
@@ -84,8 +85,8 @@ class KeyScan {
   void Forget() { keys_.clear(); }
 
  private:
-  absl::StatusOr<size_t> Remove(size_t table, const v1::TableSchema& schema, int64_t clock_us,
-                                v1::PolledTableState* state, ChangeSink* sink);
+  absl::StatusOr<size_t> Remove(size_t table, const v1::TableSchema& schema, uint32_t rows_max,
+                                int64_t clock_us, v1::PolledTableState* state, ChangeSink* sink);
 
   PollEngine& engine_;
   RowComparison& comparison_;

@@ -92,7 +92,8 @@ struct PolledRow {
   // Of a row: marked as deleted, or a tombstone that is due is younger. Of a tombstone: a row with
   // that key is there and as young.
   bool overruled = false;
-  // A younger tombstone with that key, as text, is in the same window: the delete is left to it.
+  // Of what tells a delete: a younger tombstone with that key, as text, is in the same window, and
+  // the delete is left to it.
   bool left_to_younger = false;
 };
 

@@ -100,6 +100,7 @@ absl::Status PollSource::Open(const v1::Checkpoint& checkpoint, uint32_t generat
   if (absl::Status opened = engine_->Open(done_); !opened.ok()) return opened;
   engine_->FillIdentity(&done_);
   AlignStates();
+  const bool first = std::exchange(is_new_, false);
   scan_ = std::make_unique<poll::KeyScan>(engine_.get(), comparison_.get());
   verifier_ = std::make_unique<poll::PollVerifier>(&*settings_, engine_.get(), comparison_.get());
   snapshot_time_us_ = checkpoint.snapshot_time_us();
@@ -117,8 +118,8 @@ absl::Status PollSource::Open(const v1::Checkpoint& checkpoint, uint32_t generat
   if (!position.ok()) return position.status();
   head_ = *position;
   schedule_.Reset(done_.polls());
-  // The next poll may be one that was sampled as the last a moment ago, in another life.
-  if (stop_.bound) schedule_.Sample(absl::Now());
+  // Somebody may hold the next poll as a bound, sampled a moment ago in another life of the server.
+  if (first) schedule_.Sample(absl::Now());
   board_.SetTables(done_);
   if (absl::Status ahead = StopAt(stop_); !ahead.ok()) return ahead;
   Enter(heals ? Phase::kHealing : Phase::kWaiting, v1::SOURCE_STATE_STREAMING, "polling");
@@ -147,6 +148,7 @@ void PollSource::Close() {
   announced_.clear();
   sight_.reset();
   to_show_.reset();
+  tables_to_show_ = false;
   engine_->Close();
   healing_.reset();
   if (phase_ != Phase::kClosed) Enter(Phase::kClosed, v1::SOURCE_STATE_CONNECTING, "not connected");
@@ -168,10 +170,12 @@ absl::Status PollSource::Confirm(const Position& /*durable*/) {
 }
 
 void PollSource::ShowStored() {
-  if (!to_show_) return;
-  board_.Polled(*std::exchange(to_show_, std::nullopt));
-  board_.SetTables(done_);
-  board_.SetState(v1::SOURCE_STATE_STREAMING, "polling");
+  if (to_show_) {
+    board_.Polled(*std::exchange(to_show_, std::nullopt));
+    board_.SetState(v1::SOURCE_STATE_STREAMING, "polling");
+    tables_to_show_ = true;
+  }
+  if (std::exchange(tables_to_show_, false)) board_.SetTables(done_);
 }
 
 absl::StatusOr<CaptureBatch> PollSource::Read(absl::Time deadline) {

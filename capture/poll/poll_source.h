@@ -152,9 +152,13 @@ class PollSource final : public Source {
   poll::PollStatusBoard board_;
   // Of the poll that was handed over last, until it is shown.
   std::optional<poll::PollTally> to_show_;
+  // Of a scan, likewise: what it handed over last is not shown yet.
+  bool tables_to_show_ = false;
   postgres::TableDesk desk_;
 
   Phase phase_ = Phase::kClosed;
+  // It was not opened yet.
+  bool is_new_ = true;
   uint32_t generation_ = 0;
   int64_t snapshot_time_us_ = 0;
   StopPoint stop_;

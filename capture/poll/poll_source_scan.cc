@@ -99,7 +99,7 @@ absl::StatusOr<bool> PollSource::ScanChunk(size_t table, CaptureBatch* batch) {
     batch->made = true;
   }
   if (!told && !ended && now - checkpointed_ < poll::kProgressPeriod) return false;
-  board_.SetTables(done_);
+  tables_to_show_ = true;
   batch->checkpoint = CheckpointAt(head_, v1::SNAPSHOT_PHASE_WHOLE);
   batch->notice = std::exchange(notice_, "");
   checkpointed_ = now;

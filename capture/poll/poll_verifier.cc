@@ -109,20 +109,26 @@ absl::StatusOr<size_t> PollVerifier::StepRows(const v1::TableSchema& schema, uin
 }
 
 // Some of the rows that waited, under the snapshot of a later poll. Those that do not come any more
-// are left to the pass of the known keys.
+// are left to the pass of the known keys. They wait on when the source gives the snapshot up.
 absl::StatusOr<size_t> PollVerifier::StepAgain(const v1::TableSchema& schema, uint64_t poll) {
   PageOrder order{.part = PageOrder::Part::kKeys};
   absl::flat_hash_map<std::vector<std::string>, int> looks;
   auto& again = subject_->again;
-  while (!again.empty() && again.front().looked_in < poll && order.keys.size() < kKeysAskedMax) {
-    looks[again.front().key] = again.front().looks;
-    order.keys.push_back(std::move(again.front().key));
-    again.pop_front();
+  for (const Look& one : again) {
+    if (one.looked_in >= poll || order.keys.size() == kKeysAskedMax) break;
+    looks[one.key] = one.looks;
+    order.keys.push_back(one.key);
   }
-  absl::StatusOr<ChunkScan::Chunk> chunk = chunks_.Rows(
-      subject_->table, settings_.tables[subject_->table], schema, order,
-      [&](const ScannedRow& row) { Judge(schema, row, looks[row.row.key] + 1, poll); });
+  absl::StatusOr<ChunkScan::Chunk> chunk =
+      chunks_.Rows(subject_->table, settings_.tables[subject_->table], schema, order,
+                   [&](const ScannedRow& row) {
+                     // Equal for the source, and written otherwise than the one that waited.
+                     const auto before = looks.find(row.row.key);
+                     Judge(schema, row, before == looks.end() ? 1 : before->second + 1, poll);
+                   });
   if (!chunk.ok()) return chunk.status();
+  // Those that wait again came behind them.
+  again.erase(again.begin(), again.begin() + static_cast<std::ptrdiff_t>(order.keys.size()));
   return chunk->rows;
 }
 

@@ -72,7 +72,7 @@ class PollVerifier {
     size_t table = 0;
     std::vector<std::string> after_key;
     bool rows_at_end = false;
-    // By `looked_in`; at most kRowsWaitingMax.
+    // By `looked_in`; at most kRowsWaitingMax, and within a step kKeysAskedMax more.
     std::deque<Look> again;
     std::string keys_from;
     v1::VerifyTotals totals;

@@ -184,20 +184,19 @@ std::string LeftToYounger(const PageSql& table, const WindowTexts& window, const
       WindowCondition(table, window, younger, {}, window.tombstone_lower, window.tombstone_bound));
 }
 
-std::string RowFacts(const PageSql& table, const WindowTexts& window, PageOrder::Part part) {
+std::string RowFacts(const PageSql& table, const WindowTexts& window) {
   const Leg leg = RowLeg(table);
-  // Where all rows are compared, nobody reads the window.
-  const bool polled = part == PageOrder::Part::kWindow || part == PageOrder::Part::kPoisonLow;
-  std::string facts = fmt::format(
-      "'r' AS kind, {}::text AS at, {} AS below, {} AS waits, {} AS poison, ({}) AS gone, {} AS "
-      "later",
+  return fmt::format(
+      "'r' AS kind, {}::text AS at, {} AS below, {} AS waits, {} AS poison, ({}) AS gone",
       leg.cursor, AtOrBelow(table, leg, window.bound), Waits(table, window, leg.cursor),
-      Poison(table, window, leg.cursor), RowOverruled(table, window),
-      polled ? LeftToYounger(table, window, leg) : "false");
-  for (size_t i = 0; i < leg.key.size(); ++i) {
-    facts += fmt::format(", {} AS key{}", leg.key[i], i);
-  }
-  return facts;
+      Poison(table, window, leg.cursor), RowOverruled(table, window));
+}
+
+std::string RowKeys(const PageSql& table) {
+  const Leg leg = RowLeg(table);
+  std::string keys;
+  for (size_t i = 0; i < leg.key.size(); ++i) keys += fmt::format(", {} AS key{}", leg.key[i], i);
+  return keys;
 }
 
 std::string RowColumns(const PageSql& table) {
@@ -268,6 +267,17 @@ std::string Where(const std::string& condition) {
   return condition.empty() ? "" : " WHERE " + condition;
 }
 
+// Of the lines of both legs, merged, those that tell a delete: rows that are buried, and tombstones
+// that no row overrules. Most rows are none, and are not looked up among the tombstones once more.
+std::string MergedLeftToYounger(const PageSql& table, const WindowTexts& window) {
+  Leg merged{.cursor = "u.place0"};
+  for (size_t i = 0; i < table.key.size(); ++i) {
+    merged.key.push_back(fmt::format("u.place{}", i + 1));
+  }
+  return fmt::format("CASE WHEN gone = (kind = 'r') THEN {} ELSE false END",
+                     LeftToYounger(table, window, merged));
+}
+
 // Both legs by their own index, merged by the source in the order of the stamps.
 std::string MergedSql(const PageSql& table, const WindowTexts& window, const PageOrder& order) {
   const Leg rows = RowLeg(table);
@@ -275,7 +285,8 @@ std::string MergedSql(const PageSql& table, const WindowTexts& window, const Pag
   std::string places;
   std::string dead_places;
   std::string by;
-  std::string shown = "kind, at, below, waits, poison, gone, later";
+  std::string shown = fmt::format("kind, at, below, waits, poison, gone, {} AS later",
+                                  MergedLeftToYounger(table, window));
   for (size_t i = 0; i < rows.Place().size(); ++i) {
     places += fmt::format(", {} AS place{}", rows.Place()[i], i);
     dead_places += fmt::format(", {}", dead.Place()[i]);
@@ -294,15 +305,15 @@ std::string MergedSql(const PageSql& table, const WindowTexts& window, const Pag
     shown += fmt::format(", column{}", i);
   }
   const std::string row_leg =
-      fmt::format("(SELECT {}{}{} FROM {} r WHERE {} ORDER BY {} LIMIT {})",
-                  RowFacts(table, window, order.part), places, columns, table.from,
+      fmt::format("(SELECT {}{}{}{} FROM {} r WHERE {} ORDER BY {} LIMIT {})",
+                  RowFacts(table, window), RowKeys(table), places, columns, table.from,
                   PartCondition(table, window, order), rows.OrderBy(), order.rows_max);
   const std::string dead_leg = fmt::format(
       "(SELECT 'd', {}::text, {}, false, false, EXISTS (SELECT FROM {} r WHERE {} AND (r.{} >= {} "
-      "OR r.{} IS NULL)), {}{}{}{} FROM {} x WHERE {} ORDER BY {} LIMIT {})",
+      "OR r.{} IS NULL)){}{}{} FROM {} x WHERE {} ORDER BY {} LIMIT {})",
       dead.cursor, AtOrBelow(table, dead, window.tombstone_bound), table.from, SameKey(table),
-      table.cursor, dead.cursor, table.cursor, LeftToYounger(table, window, dead), dead_keys,
-      dead_places, nulls, table.tombstones->from,
+      table.cursor, dead.cursor, table.cursor, dead_keys, dead_places, nulls,
+      table.tombstones->from,
       WindowCondition(table, window, dead, order.after_tombstone, window.tombstone_lower,
                       window.tombstone_bound),
       dead.OrderBy(), order.rows_max);
@@ -448,9 +459,13 @@ std::string PageCopySql(const PageSql& table, const WindowTexts& window, const P
       OrderedByKey(order.part) ? fmt::format("{}", fmt::join(leg.key, ", ")) : leg.OrderBy();
   const uint64_t limit =
       order.part == PageOrder::Part::kKeys ? order.keys.size() : uint64_t{order.rows_max};
-  return fmt::format("COPY (SELECT {}, {} FROM {} r{} ORDER BY {} LIMIT {}) TO STDOUT",
-                     RowFacts(table, window, order.part), RowColumns(table), table.from,
-                     Where(PartCondition(table, window, order)), by, limit);
+  // Where all rows are compared, nobody reads the window.
+  const std::string later =
+      order.part == PageOrder::Part::kPoisonLow ? LeftToYounger(table, window, leg) : "false";
+  return fmt::format(
+      "COPY (SELECT {}, {} AS later{}, {} FROM {} r{} ORDER BY {} LIMIT {}) TO STDOUT",
+      RowFacts(table, window), later, RowKeys(table), RowColumns(table), table.from,
+      Where(PartCondition(table, window, order)), by, limit);
 }
 
 std::string TopSql(const PageSql& table, const WindowTexts& window, bool below_fence) {

@@ -20,6 +20,7 @@ namespace {
 
 using postgres::Connection;
 using postgres::QuoteIdentifier;
+using postgres::QuoteList;
 using postgres::QuoteLiteral;
 using postgres::QuoteTable;
 using postgres::ResultRows;
@@ -83,14 +84,6 @@ struct Column {
 std::vector<std::string> Sorted(std::vector<std::string> names) {
   std::sort(names.begin(), names.end());
   return names;
-}
-
-std::string QuotedList(const std::vector<std::string>& names) {
-  std::string list;
-  for (const std::string& name : names) {
-    list += (list.empty() ? "" : ", ") + QuoteIdentifier(name);
-  }
-  return list;
 }
 
 std::string TypeSql(CursorType type, int32_t typmod) {
@@ -252,7 +245,7 @@ void Look::CheckPrivileges() {
            : fmt::format("role {} may not read column {} of table {}", role_, unreadable.front(),
                          settings_.Text()),
        all ? fmt::format("GRANT SELECT ON {} TO {};", Name(), QuoteIdentifier(role_))
-           : fmt::format("GRANT SELECT ({}) ON {} TO {};", QuotedList(unreadable), Name(),
+           : fmt::format("GRANT SELECT ({}) ON {} TO {};", QuoteList(unreadable), Name(),
                          QuoteIdentifier(role_)));
 }
 
@@ -301,7 +294,7 @@ absl::Status Look::ReadKey() {
     if (!nullable) key_ = std::move(names);
   }
   if (!key_.empty()) return absl::OkStatus();
-  const std::string columns = settings_.key.empty() ? "..." : QuotedList(settings_.key);
+  const std::string columns = settings_.key.empty() ? "..." : QuoteList(settings_.key);
   if (nullable) {
     Fail(reason::kTableUnreadable,
          fmt::format("the key of table {} may hold NULL, and its rows cannot be told apart then",
@@ -446,7 +439,7 @@ absl::Status Look::LookAtTombstones() {
     } else if (!found->readable) {
       Fail(reason::kSourcePrivilege,
            fmt::format("role {} may not read column {} of table {}", role_, column, name),
-           fmt::format("GRANT SELECT ({}) ON {} TO {};", QuotedList(needed),
+           fmt::format("GRANT SELECT ({}) ON {} TO {};", QuoteList(needed),
                        QuoteTable(tombstones.schema, tombstones.table), QuoteIdentifier(role_)));
     } else if (column == tombstones.cursor) {
       CheckTombstoneStamp(*found);
@@ -463,7 +456,7 @@ absl::Status Look::LookAtTombstones() {
       &sql_, look_.table.sql, looked_at, oid_, settings_.Text(), deadline_);
   if (!found.ok()) return found.status();
   look_.findings.insert(look_.findings.end(), found->begin(), found->end());
-  found = LookAtTombstoneIndexes(&sql_, looked_at, settings_.Text(), deadline_);
+  found = LookAtTombstoneIndexes(&sql_, looked_at, oid_, key_, settings_.Text(), deadline_);
   if (!found.ok()) return found.status();
   look_.findings.insert(look_.findings.end(), found->begin(), found->end());
   return absl::OkStatus();
@@ -486,19 +479,19 @@ absl::Status Look::CheckIndex() {
     if (column != settings_.cursor) place.push_back(column);
   }
   const std::string create =
-      fmt::format("CREATE INDEX CONCURRENTLY ON {} ({});", Name(), QuotedList(place));
+      fmt::format("CREATE INDEX CONCURRENTLY ON {} ({});", Name(), QuoteList(place));
   const uint64_t rows_estimated = look_.table.shape.rows_estimated;
   if (rows_estimated > poll_.unindexed_rows_max) {
     Fail(reason::kCursorIndexMissing,
          fmt::format("no index of table {} has its cursor and key ({}), so that each poll would "
                      "read all of about {} rows; unindexed_rows_max is {}",
-                     settings_.Text(), QuotedList(place), rows_estimated, poll_.unindexed_rows_max),
+                     settings_.Text(), QuoteList(place), rows_estimated, poll_.unindexed_rows_max),
          create);
   } else {
     Warn(reason::kCursorIndexMissing,
          fmt::format("no index of table {} has its cursor and key ({}): each poll reads the whole "
                      "table",
-                     settings_.Text(), QuotedList(place)),
+                     settings_.Text(), QuoteList(place)),
          create);
   }
   return absl::OkStatus();

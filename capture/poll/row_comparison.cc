@@ -19,18 +19,18 @@ absl::StatusOr<JudgedRow> RowComparison::Judge(const v1::TableSchema& schema,
   const auto known = known_.Find(schema, judged.key);
   if (!known.ok()) return known.status();
   if (row.tombstone || row.overruled) {
-    if (known->has_value()) judged.verdict = RowVerdict::kDelete;
+    if (known->has_value()) judged.told_as = ToldAs::kDelete;
     return judged;
   }
   if (!known->has_value()) {
-    judged.verdict = RowVerdict::kInsert;
+    judged.told_as = ToldAs::kInsert;
     return judged;
   }
   const auto stands_under = known_.Schema((*known)->schema_id);
   if (!stands_under.ok()) return stands_under.status();
   auto columns = ColumnsThatDiffer({&*stands_under, (*known)->after}, {&schema, row.after});
   if (!columns.ok()) return columns.status();
-  if (!columns->empty()) judged.verdict = RowVerdict::kUpdate;
+  if (!columns->empty()) judged.told_as = ToldAs::kUpdate;
   judged.columns = *std::move(columns);
   return judged;
 }

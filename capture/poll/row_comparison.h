@@ -16,10 +16,11 @@
 
 namespace tidemark::capture::poll {
 
-enum class RowVerdict { kSame, kInsert, kUpdate, kDelete };
+// What is told where this row stands at the source, and what is known of it is as it is.
+enum class ToldAs { kNothing, kInsert, kUpdate, kDelete };
 
 struct JudgedRow {
-  RowVerdict verdict = RowVerdict::kSame;
+  ToldAs told_as = ToldAs::kNothing;
   // As KnownRows::EncodeKey.
   std::string key;
   // kUpdate only.

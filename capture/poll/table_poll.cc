@@ -57,18 +57,18 @@ absl::Status NullCursorRefusal(const TableSettings& settings, uint64_t count) {
           count < kNullCountMax ? "" : "at least ", count, settings.Text(), settings.cursor));
 }
 
-void ChangeSink::Add(const v1::TableSchema& schema, RowVerdict verdict, const PolledRow& row) {
-  switch (verdict) {
-    case RowVerdict::kSame:
+void ChangeSink::Add(const v1::TableSchema& schema, ToldAs told_as, const PolledRow& row) {
+  switch (told_as) {
+    case ToldAs::kNothing:
       return;
-    case RowVerdict::kInsert:
+    case ToldAs::kInsert:
       builder_.AddChange(v1::OP_INSERT, schema.schema_id(), {.after = row.after});
       return;
-    case RowVerdict::kUpdate:
+    case ToldAs::kUpdate:
       builder_.AddChange(v1::OP_UPDATE, schema.schema_id(),
                          {.after = row.after, .has_gaps = wants_before_});
       return;
-    case RowVerdict::kDelete:
+    case ToldAs::kDelete:
       AddDelete(schema, row.key_image);
       return;
   }
@@ -203,19 +203,19 @@ absl::Status TablePoll::Tell(const PolledRow& row, ChangeSink* sink) {
   }
   absl::StatusOr<JudgedRow> judged = lent_.comparison->Judge(window_.shape.schema, row);
   if (!judged.ok()) return judged.status();
-  if (judged->verdict == RowVerdict::kSame) return absl::OkStatus();
-  if (judged->verdict == RowVerdict::kDelete) {
+  if (judged->told_as == ToldAs::kNothing) return absl::OkStatus();
+  if (judged->told_as == ToldAs::kDelete) {
     if (row.left_to_younger || deleted_ == judged->key) return absl::OkStatus();
     deleted_ = judged->key;
   }
   const bool restamped =
-      judged->verdict != RowVerdict::kUpdate ||
+      judged->told_as != ToldAs::kUpdate ||
       std::any_of(judged->columns.begin(), judged->columns.end(),
                   [&](const ColumnDifference& one) { return one.name == settings().cursor; });
   if (part == Part::kWindow && row.below_bound && restamped) {
     state.set_late_rows(state.late_rows() + 1);
   }
-  sink->Add(window_.shape.schema, judged->verdict, row);
+  sink->Add(window_.shape.schema, judged->told_as, row);
   return absl::OkStatus();
 }
 

@@ -40,7 +40,7 @@ class ChangeSink {
   ChangeSink(TransactionBuilder* builder, bool wants_before)
       : builder_(*builder), wants_before_(wants_before) {}
 
-  void Add(const v1::TableSchema& schema, RowVerdict verdict, const PolledRow& row);
+  void Add(const v1::TableSchema& schema, ToldAs told_as, const PolledRow& row);
   void AddDelete(const v1::TableSchema& schema, std::string_view key_image);
 
  private:

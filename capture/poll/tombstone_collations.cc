@@ -100,21 +100,25 @@ absl::StatusOr<std::vector<Finding>> LookAtTombstoneCollations(
   for (const KeyColumn& column : *columns) {
     if (column.of_rows == column.of_tombstones) continue;
     const bool refused = column.of_rows != kDefault && column.of_tombstones != kDefault;
+    bool same = false;
     if (!refused) {
-      absl::StatusOr<bool> same =
+      absl::StatusOr<bool> as_default =
           look.IsAsDefault(column.of_rows == kDefault ? column.of_tombstones : column.of_rows);
-      if (!same.ok()) return same.status();
-      if (*same) continue;
+      if (!as_default.ok()) return as_default.status();
+      same = *as_default;
     }
     const std::string& name = tombstones.key[column.place];
     findings.push_back(
-        {Finding::Severity::kError, std::string(reason::kCursorColumnUnusable),
+        {same ? Finding::Severity::kWarning : Finding::Severity::kError,
+         std::string(same ? reason::kCursorIndexMissing : reason::kCursorColumnUnusable),
          fmt::format("column {} of table {} has collation {}, and key column {} of table {} has "
                      "{}: {}",
                      QuoteIdentifier(name), TableNameText(tombstones.schema, tombstones.table),
                      column.of_tombstones, sql.key[column.place], polled, column.of_rows,
                      refused ? "PostgreSQL does not compare them"
-                             : "they are sorted in two orders, and deletes would be passed over"),
+                     : same ? "they are sorted alike, but no index under the one finds a key under "
+                              "the other, and all of a table is read for each row or tombstone"
+                            : "they are sorted in two orders, and deletes would be passed over"),
          fmt::format("ALTER TABLE {} ALTER COLUMN {} TYPE {} COLLATE {};",
                      postgres::QuoteTable(tombstones.schema, tombstones.table),
                      QuoteIdentifier(name), sql.key_types[column.place], column.of_rows)});

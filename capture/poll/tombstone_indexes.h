@@ -28,10 +28,12 @@ std::vector<Finding> MissingTombstoneIndexes(const TombstoneTable& tombstones,
                                              const std::vector<std::vector<std::string>>& indexes,
                                              const std::string& polled);
 
-// The same by what the catalog says. Errors are those of the connection.
-absl::StatusOr<std::vector<Finding>> LookAtTombstoneIndexes(postgres::Connection* sql,
-                                                            const TombstoneTable& tombstones,
-                                                            const std::string& polled,
-                                                            absl::Time deadline);
+// The same by what the catalog says, behind a warning with the ALTER TABLE for each column of the
+// key that is of another type than the polled table's, to which it is cast: no index finds it by
+// that. `polled_oid` and `polled_key`, in the same order, are of that table. Errors are those of
+// the connection.
+absl::StatusOr<std::vector<Finding>> LookAtTombstoneIndexes(
+    postgres::Connection* sql, const TombstoneTable& tombstones, uint32_t polled_oid,
+    const std::vector<std::string>& polled_key, const std::string& polled, absl::Time deadline);
 
 }  // namespace tidemark::capture::poll

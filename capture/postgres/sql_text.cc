@@ -23,6 +23,14 @@ std::string QuoteTable(std::string_view schema, std::string_view table) {
   return text + QuoteIdentifier(table);
 }
 
+std::string QuoteList(const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) {
+    list += (list.empty() ? "" : ", ") + QuoteIdentifier(name);
+  }
+  return list;
+}
+
 std::string QuoteLiteral(std::string_view text) { return Quoted(text, '\''); }
 
 }  // namespace tidemark::capture::postgres

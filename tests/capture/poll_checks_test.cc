@@ -187,6 +187,25 @@ TEST_F(PollChecksTest, TombstonesWhoseTextKeyIsOfAnotherCollationAreRefused) {
   EXPECT_THAT(Check(options), ElementsAre(Is(Finding::Severity::kOk, "", "")));
 }
 
+// The databases of tests are made with C.UTF-8.
+TEST_F(PollChecksTest, TombstonesWhoseCollationIsTheDatabasesByNameAreWarnedOfAndPolled) {
+  Exec(
+      "CREATE TABLE u (id text PRIMARY KEY, at timestamptz NOT NULL); CREATE INDEX ON u (at, id); "
+      "CREATE TABLE gone (id text COLLATE \"C.utf8\", at timestamptz NOT NULL); CREATE INDEX ON "
+      "gone (at, id); CREATE INDEX ON gone (id, at); INSERT INTO u VALUES ('a', now()), ('b', "
+      "now())");
+  const PolledOptions options{.table = "public.u", .tombstones = "public.gone"};
+  EXPECT_THAT(Check(options),
+              ElementsAre(Is(Finding::Severity::kWarning, reason::kCursorIndexMissing,
+                             "TYPE text COLLATE \"default\"")));
+  auto driver = Begin(PolledFeedOf(*postgres_, {options}));
+  Exec("DELETE FROM u WHERE id = 'a'; INSERT INTO gone VALUES ('a', now())");
+  ASSERT_TRUE(driver->Poll());
+  EXPECT_THAT(driver->NewChanges(), ElementsAre("delete u key(id=a)"));
+  Exec("ALTER TABLE gone ALTER id TYPE text COLLATE \"default\"");
+  EXPECT_THAT(Check(options), ElementsAre(Is(Finding::Severity::kOk, "", "")));
+}
+
 // proves A14
 TEST_F(PollChecksTest, TombstonesWithoutAnIndexAreWarnedOf) {
   Exec("CREATE TABLE gone (id int NOT NULL, at timestamptz NOT NULL)");
@@ -204,6 +223,40 @@ TEST_F(PollChecksTest, TombstonesWithoutAnIndexAreWarnedOf) {
   EXPECT_THAT(Check(options), ElementsAre(warning(by_key)));
   Exec("CREATE INDEX ON gone (id)");
   EXPECT_THAT(Check(options), ElementsAre(Is(Finding::Severity::kOk, "", "")));
+}
+
+// proves A14
+TEST_F(PollChecksTest, TombstonesWhoseKeyIsOfAnotherTypeAreFoundByNoIndex) {
+  Exec(
+      "CREATE TABLE u (id bigint, name varchar(10), at timestamptz NOT NULL, PRIMARY KEY (id, "
+      "name)); CREATE INDEX ON u (at, id, name); CREATE TABLE gone (id int, name varchar(5), at "
+      "timestamptz NOT NULL); CREATE INDEX ON gone (at, id); CREATE INDEX ON gone (id, name, at)");
+  const PolledOptions options{.table = "public.u", .tombstones = "public.gone"};
+  const auto warning = [](const std::string& remedy) {
+    return Is(Finding::Severity::kWarning, reason::kCursorIndexMissing,
+              "ALTER TABLE \"public\".\"gone\" ALTER COLUMN " + remedy);
+  };
+  const auto ready = ElementsAre(Is(Finding::Severity::kOk, "", ""));
+  EXPECT_THAT(Check(options), ElementsAre(warning("\"id\" TYPE bigint;")));
+  Exec("ALTER TABLE gone ALTER id TYPE bigint");
+  EXPECT_THAT(Check(options), ready) << "a longer one holds it as it is";
+  Exec("ALTER TABLE gone ALTER name TYPE text");
+  EXPECT_THAT(Check(options), ElementsAre(warning("\"name\" TYPE character varying(10);")));
+  Exec("ALTER TABLE u ALTER name TYPE text; ALTER TABLE gone ALTER name TYPE varchar(5)");
+  EXPECT_THAT(Check(options), ready);
+  Exec("CREATE DOMAIN number AS bigint; ALTER TABLE gone ALTER id TYPE number");
+  EXPECT_THAT(Check(options), ready);
+}
+
+TEST_F(PollChecksTest, AnIndexThatIsEnteredByNoOrderIsNone) {
+  Exec(
+      "CREATE TABLE gone (id int NOT NULL, at timestamptz NOT NULL); CREATE INDEX ON gone USING "
+      "brin (at); CREATE INDEX ON gone USING hash (id)");
+  EXPECT_THAT(
+      Check({.tombstones = "public.gone"}),
+      ElementsAre(
+          Is(Finding::Severity::kWarning, reason::kCursorIndexMissing, "(\"at\", \"id\")"),
+          Is(Finding::Severity::kWarning, reason::kCursorIndexMissing, "(\"id\", \"at\")")));
 }
 
 // Before the move it is polled whatever the log lacks; the move refuses that itself.

@@ -2,11 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 
+#include "absl/time/clock.h"
 #include "proto/reason.h"
 #include "tests/capture/poll/polled_postgres.h"
+#include "tests/testing/wait_until.h"
 
 namespace tidemark::capture {
 namespace {
@@ -127,6 +130,27 @@ TEST_F(PollScanTest, AScanTellsWhatPollsCannotSee) {
   EXPECT_EQ(scan.different(), 1u);
   EXPECT_EQ(scan.extra(), 1u);
   EXPECT_THAT(Verify(*driver)->texts, IsEmpty());
+}
+
+// Whoever sees in the status what a scan found can read what it told.
+TEST_F(PollScanTest, WhatAScanFoundIsShownWhenItIsStoredAndNotBefore) {
+  Exec("INSERT INTO t SELECT i, 'x' FROM generate_series(1, 5) i");
+  auto driver = Begin();
+  Exec("DELETE FROM t WHERE id = 2");
+  ASSERT_TRUE(driver->Poll());
+  ASSERT_TRUE(driver->source()
+                  .OrderTable({.kind = TableOrder::Kind::kRead, .schema = "public", .table = "t"})
+                  .ok());
+  ASSERT_TRUE(testing::WaitUntil(
+      [&] {
+        const auto batch = driver->source().Read(absl::Now() + absl::Milliseconds(100));
+        return batch.ok() && batch->checkpoint &&
+               batch->checkpoint->poll().tables(0).scan().extra() == 1;
+      },
+      std::chrono::seconds(30)));
+  EXPECT_EQ(driver->Table().scan().extra(), 0u);
+  ASSERT_TRUE(driver->source().Confirm(Position()).ok());
+  EXPECT_EQ(driver->Table().scan().extra(), 1u);
 }
 
 TEST_F(PollScanTest, AScanGoesOnWhereItWasWhenTheSourceIsOpenedAgain) {

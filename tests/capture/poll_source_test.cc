@@ -595,6 +595,23 @@ TEST_F(PollSourceTest, TheLastPollComesBehindTheFenceAfterADeathToo) {
   EXPECT_THAT(driver->NewChanges(), SizeIs(1));
 }
 
+// Whoever reads up to a poll knows its number over the death of the server too, and nobody says so
+// to the source.
+TEST_F(PollSourceTest, APollThatWasSampledInAnotherLifeComesBehindTheFence) {
+  v1::FeedConfig config = PolledFeedOf(*postgres_);
+  config.mutable_poll()->mutable_delay()->set_seconds(1);
+  auto driver = Begin(config);
+  ASSERT_TRUE(driver->Poll());
+  Exec("INSERT INTO t VALUES (1, 'x')");
+  const std::optional<LogEnd> end = driver->source().SampleEnd();
+  ASSERT_TRUE(end);
+  driver->Restart();
+  driver->source().Prove(end->position);
+  ASSERT_TRUE(driver->ReadUntil(
+      [&] { return driver->checkpoint.poll().polls() >= end->position.engine_low(); }));
+  EXPECT_THAT(driver->NewChanges(), SizeIs(1));
+}
+
 TEST_F(PollSourceTest, AStandbyIsPolledAndMayBePromoted) {
   auto standby = testing::LivePostgres::CreateStandby(*postgres_);
   ASSERT_TRUE(standby.ok()) << standby.status();

@@ -307,6 +307,8 @@ TEST(SqlTextTest, QuotesWhatIsGiven) {
   EXPECT_EQ(QuoteIdentifier("a\"b"), "\"a\"\"b\"");
   EXPECT_EQ(QuoteLiteral("it's \\"), "'it''s \\'");
   EXPECT_EQ(QuoteTable("s.t", "T"), "\"s.t\".\"T\"");
+  EXPECT_EQ(QuoteList({"a\"b", "c"}), "\"a\"\"b\", \"c\"");
+  EXPECT_EQ(QuoteList({}), "");
 }
 
 TEST(TargetTest, FillsInDefaults) {  // proves R56

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "tests/capture/poll/remembered_rows.h"
 #include "tests/capture/poll/scripted_engine.h"
@@ -26,6 +27,7 @@ class BulkLoad final : public ScriptedEngine {
       for (int64_t id = from; id < to; ++id) page.rows.push_back(Written(id));
       page.at_end = to == rows_;
     } else {
+      if (std::exchange(gives_up, false)) return absl::AbortedError("conflict with recovery");
       for (const auto& key : order.keys) page.rows.push_back(Written(std::stoll(key[0])));
       page.at_end = true;
     }
@@ -33,6 +35,8 @@ class BulkLoad final : public ScriptedEngine {
   }
 
   bool all_wait = true;
+  // The next page of keys is not read.
+  bool gives_up = false;
 
  private:
   PolledRow Written(int64_t id) const {
@@ -101,6 +105,19 @@ TEST_F(PollVerifierTest, OfABulkLoadOnlySoManyRowsAreHeldAndTheRestIsReadLater) 
   EXPECT_EQ(sink_->totals.rows_compared(), static_cast<uint64_t>(kRows));
   EXPECT_EQ(sink_->totals.not_comparable(), 0u);
   EXPECT_LE(sink_->most_at_once, kFindingsAtOnceMax);
+}
+
+// The order outlives the poll that is begun again.
+TEST_F(PollVerifierTest, RowsThatWaitedAreNotForgottenWhenTheSourceGivesTheSnapshotUp) {
+  EXPECT_EQ(Poll(1), kRowsWaitingMax);
+  engine_.all_wait = false;
+  engine_.gives_up = true;
+  ASSERT_TRUE(verifier_.Next(2));
+  EXPECT_TRUE(absl::IsAborted(verifier_.Step(ScriptedSchema(), 2, Position()).status()));
+  Poll(2);
+  EXPECT_TRUE(sink_->ended.ok()) << sink_->ended;
+  EXPECT_EQ(sink_->totals.missing(), static_cast<uint64_t>(kRows));
+  EXPECT_EQ(sink_->totals.rows_compared(), static_cast<uint64_t>(kRows));
 }
 
 TEST_F(PollVerifierTest, RowsThatWaitInEachPollAreCountedAsNotComparable) {
