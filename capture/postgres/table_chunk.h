@@ -19,12 +19,10 @@
 
 namespace tidemark::capture::postgres {
 
-// What a chunk holds at most, plus the row that passes the bound.
+// What is told, or compared, at once.
 inline constexpr size_t kChunkRowsMax = 1000;
-inline constexpr size_t kChunkRowsMin = 10;
-// Fewer than these are never asked for because of the time that they take.
-inline constexpr size_t kChunkRowsFew = 30;
-// While the stream is behind, and a chunk waits for it longer than it takes to read.
+// What a chunk holds at most, plus the row that passes the bound in bytes: while the stream is
+// behind, and a chunk waits for it longer than it takes to read.
 inline constexpr size_t kChunkRowsBehindMax = 10'000;
 inline constexpr size_t kChunkBytesMax = 1 << 20;
 // A commit is streamed a little before others see it: for so many snapshots it may take its time.

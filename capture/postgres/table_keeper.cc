@@ -134,7 +134,7 @@ absl::Status TableKeeper::Step(const Position& head, absl::Time now, CaptureBatc
   Collect(now);
   const bool quiet = !lent_.streaming->in_transaction();
   if (whole_) StepWhole(head, now, batch, made);
-  if (read_ && quiet && !*made && lent_.streaming->proved() >= read_->fence) {
+  if (!*made && MayTell() && chunk_size_.told_due() <= now) {
     const absl::Status status = chunk_verifies_ ? Verify(head, now) : Emit(head, now, batch, made);
     if (!status.ok()) return status;
   }
@@ -195,11 +195,15 @@ std::optional<Lsn> TableKeeper::fence() const {
 bool TableKeeper::Ready(Lsn proved, absl::Time now) const {
   if (IsReady(look_) || IsReady(publish_) || IsReady(chunk_) || next_due() <= now) return true;
   if (applied_look_ && proved >= applied_look_->at) return true;
-  if (WholeReady(proved)) return true;
-  return read_ && proved >= read_->fence && !lent_.streaming->in_transaction();
+  return WholeReady(proved);
+}
+
+bool TableKeeper::MayTell() const {
+  return read_ && lent_.streaming->proved() >= read_->fence && !lent_.streaming->in_transaction();
 }
 
 absl::Time TableKeeper::next_due() const {
+  if (MayTell()) return chunk_size_.told_due();
   if (look_.valid() || publish_.valid() || chunk_.valid() || read_) return absl::InfiniteFuture();
   absl::Time due = std::min(look_due_, verifier_.next_due());
   for (const auto& [name, time] : not_before_) due = std::min(due, time);
@@ -309,6 +313,7 @@ void TableKeeper::Collect(absl::Time now) {
   if (chunk.ok()) {
     read_ = *std::move(chunk);
     read_at_ = now;
+    fence_ahead_ = true;
   } else {
     ChunkFailed(chunk.status(), now);
   }

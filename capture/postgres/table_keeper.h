@@ -122,6 +122,9 @@ class TableKeeper {
   void ChunkFailed(const absl::Status& status, absl::Time now);
   void ReadingFailed(const Name& name, const absl::Status& status, absl::Time now);
   void Start(bool quiet, absl::Time now);
+  // Everything that the chunk's snapshot saw was handed over, and the stream stands between two
+  // transactions.
+  bool MayTell() const;
   bool MayRead(const Name& name, const v1::TableState& state, absl::Time now) const;
   void StartChunk(absl::Time now);
   void StartVerifyingChunk(absl::Time now);
@@ -136,6 +139,12 @@ class TableKeeper {
 
   absl::Status Emit(const Position& head, absl::Time now, CaptureBatch* batch,
                     std::optional<Position>* made);
+  // What of a chunk is told later than the rows that are told now.
+  struct RowsBehind {
+    std::vector<std::string> lines;
+    bool at_end = false;
+  };
+  std::optional<RowsBehind> TakeRowsBehind(const v1::TableReading& reading);
   absl::Status Verify(const Position& head, absl::Time now);
   bool ChunkHolds(absl::Time now);
   bool PartsAsSeen(const Name& name, std::span<const uint32_t> part_oids) const;
@@ -225,9 +234,10 @@ class TableKeeper {
   std::future<absl::StatusOr<TableChunk>> chunk_;
   Name chunk_of_;
   bool chunk_verifies_ = false;
-  std::optional<TableChunk> read_;  // waits for its fence
+  std::optional<TableChunk> read_;  // waits for its fence, or is told in part
+  bool fence_ahead_ = false;
   absl::Time read_at_ = absl::InfinitePast();
-  // Of the chunk that is on its way into the store.
+  // Of the rows that are on their way into the store.
   std::optional<absl::Time> told_at_;
 
   // Beside them.

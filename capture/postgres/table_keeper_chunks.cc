@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "capture/postgres/key_text.h"
@@ -22,7 +25,7 @@ void TableKeeper::StartChunk(absl::Time now) {
   for (auto& [name, state] : *lent_.states) {
     if (!MayRead(name, state, now) || ReadsWhole(name, state)) continue;
     ChunkOrder order{.table = tables_.at(name),
-                     .rows_max = chunk_size_.rows(),
+                     .rows_max = chunk_size_.rows_read(),
                      .writers_before = state.reading().barrier_xid()};
     if (!state.reading().removing()) {
       order.after_key.assign(state.reading().after_key().begin(),
@@ -70,7 +73,7 @@ void TableKeeper::StartVerifyingChunk(absl::Time now) {
     if (order) verifier_.Begin(*std::move(order));
   }
   absl::StatusOr<std::optional<ChunkOrder>> next =
-      verifier_.Next(std::min(chunk_size_.rows(), kChunkRowsMax), now);
+      verifier_.Next(std::min(chunk_size_.rows_told(), kChunkRowsMax), now);
   if (!next.ok()) {
     failure_ = next.status();
   } else if (*next) {
@@ -155,7 +158,7 @@ bool TableKeeper::ChunkHolds(absl::Time now) {
     chunk_size_.NotLeftAlone();
     return false;
   }
-  chunk_size_.WaitedForFence(now - read_at_);
+  if (std::exchange(fence_ahead_, false)) chunk_size_.LeftAlone(now - read_at_);
   if (asked_moved_.empty() && !read_->lines.empty()) told_at_ = now;
   return lent_.streaming->AgreesWith(read_->relation);
 }
@@ -187,18 +190,25 @@ absl::Status TableKeeper::Emit(const Position& head, absl::Time now, CaptureBatc
   const bool holds = state.has_reading() && ReadingHolds(now);
   const bool emptying = holds && state.reading().empties();
   absl::Status status;
+  std::optional<RowsBehind> behind;
   if (holds) {
     builder_.Begin();
     schemas_[chunk_of_] = read_->relation.schema;
+    behind = TakeRowsBehind(state.reading());
     status =
         !state.reading().removing() || asked_.empty() ? AddReadRows(&state) : AddRemovals(&state);
     Touch(chunk_of_);
   }
   if (!holds || !status.ok()) AskAgain();
-  Unwatch();
   const v1::TableSchema schema = read_->relation.schema;
-  read_.reset();
-  asked_moved_.clear();
+  if (behind && status.ok() && !state.reading().empties()) {
+    read_->lines = std::move(behind->lines);
+    read_->at_end = behind->at_end;
+  } else {
+    Unwatch();
+    read_.reset();
+    asked_moved_.clear();
+  }
   if (ReasonOf(status) == reason::kSourceProtocol) {
     Fail(&state, ReasonOf(status), std::string(status.message()));
     not_before_[chunk_of_] = now + kTableErrorRetryPeriod;
@@ -220,6 +230,21 @@ absl::Status TableKeeper::Emit(const Position& head, absl::Time now, CaptureBatc
   }
   if (state.reading().done()) Finish(&state, now);
   return absl::OkStatus();
+}
+
+// The rows of a chunk stay what they are while the stream goes on beside them: the window is open
+// until the last of them are told.
+std::optional<TableKeeper::RowsBehind> TableKeeper::TakeRowsBehind(
+    const v1::TableReading& reading) {
+  const size_t now = chunk_size_.rows_told();
+  if (reading.removing() || !asked_moved_.empty() || read_->lines.size() <= now) {
+    return std::nullopt;
+  }
+  const auto first = read_->lines.begin() + static_cast<std::ptrdiff_t>(now);
+  RowsBehind behind{{std::make_move_iterator(first), std::make_move_iterator(read_->lines.end())},
+                    std::exchange(read_->at_end, false)};
+  read_->lines.erase(first, read_->lines.end());
+  return behind;
 }
 
 // Behind everything that was handed over.
