@@ -248,12 +248,11 @@ absl::StatusOr<SlotMove> PostgresLogSide::Move(Connection* sql, const PollSight&
   auto portion = ReadCommits(sql, **end);
   // What a poll saw is durable here: none of it has to be told by the log.
   while (portion.ok() && portion->more && !portion->commits.empty()) {
-    if (!seen && exactly) return move;
-    const Lsn next = seen ? SeenUpTo(from, portion->commits, *seen) : portion->commits.back().end;
-    if (next <= from) return move;
-    passed_unknown |= !seen;
-    if (absl::Status status = Advance(sql, from, next); !status.ok()) return status;
-    from = next;
+    const SwitchPlace next = PlaceBeforeMore(from, portion->commits, seen);
+    if (exactly && !next.exact) return move;
+    passed_unknown |= !next.exact;
+    if (absl::Status status = Advance(sql, from, next.at); !status.ok()) return status;
+    from = next.at;
     portion = ReadCommits(sql, **end);
   }
   if (!portion.ok()) return portion.status();

@@ -100,6 +100,25 @@ TEST_F(LogSideTest, WhatThePollDidNotSeeStaysInTheSlotHoweverMuchItIs) {
   EXPECT_EQ(CommitsLeft(), "0");
 }
 
+// proves A30: a commit is in the log a moment before snapshots see it, and the slot may begin with
+// that one at each of the polls that are tried.
+TEST_F(LogSideTest, ASlotThatBeginsWithWhatThePollDidNotSeeIsMovedWhenItNeedNotBeExact) {
+  Exec("INSERT INTO t VALUES (1000)");
+  const std::string unseen = Value("SELECT xmin FROM t WHERE id = 1000");
+  Commit(1, 20);
+  PollSight sight = Look();
+  sight.snapshot = fmt::format("{}:{}:{}", unseen,
+                               Value("SELECT pg_snapshot_xmax(pg_current_snapshot())"), unseen);
+  Commit(21, 3);
+  EXPECT_EQ(Move(sight, /*exactly=*/true).kind, SlotMove::Kind::kNotExact);
+  EXPECT_EQ(CommitsLeft(), "24");
+  const SlotMove move = Move(sight, /*exactly=*/false);
+  EXPECT_EQ(move.kind, SlotMove::Kind::kMoved);
+  EXPECT_FALSE(move.exact);
+  EXPECT_EQ(SlotStandsAt(), std::to_string(move.at));
+  EXPECT_EQ(CommitsLeft(), "3");
+}
+
 // A standby's snapshot does not say what it saw.
 TEST_F(LogSideTest, WithoutKnowingWhatThePollSawItIsMovedBehindEverythingOrNotAtAll) {
   Commit(1, 20);
