@@ -48,6 +48,7 @@ absl::Status MigratingSource::Open(const v1::Checkpoint& checkpoint, uint32_t ge
   to_note_ = false;
   within_poll_ = false;
   has_fresh_poll_ = false;
+  moved_in_part_ = false;
   not_before_ = absl::InfinitePast();
   from_log_ = checkpoint.has_postgres();
   log_generation_ = checkpoint.migration().log_generation();

@@ -42,8 +42,9 @@ class LogSideTest : public PostgresFixture {
   PollSight Look(bool complete = true) {
     return {.poll = 1, .snapshot = Value("SELECT pg_current_snapshot()"), .complete = complete};
   }
-  // The log is flushed a moment after a commit without a wait for it.
-  SlotMove Move(const PollSight& sight, bool exactly) {
+  // One call, and those before it: the log is flushed a moment after a commit without a wait for
+  // it.
+  SlotMove MoveOnce(const PollSight& sight, bool exactly) {
     SlotMove move;
     EXPECT_TRUE(testing::WaitUntil(
         [&] {
@@ -53,6 +54,16 @@ class LogSideTest : public PostgresFixture {
           return !moved.ok() || move.kind != SlotMove::Kind::kNotYet;
         },
         std::chrono::seconds(20)));
+    return move;
+  }
+  // Part by part; `exact`: all of them were.
+  SlotMove Move(const PollSight& sight, bool exactly) {
+    SlotMove move = MoveOnce(sight, exactly);
+    for (int part = 0; part < 100 && move.kind == SlotMove::Kind::kMovedInPart; ++part) {
+      const bool exact = move.exact;
+      move = MoveOnce(sight, exactly);
+      move.exact &= exact;
+    }
     return move;
   }
   std::string SlotStandsAt() {
@@ -80,6 +91,23 @@ TEST_F(LogSideTest, ASlotThatHoldsManyTransactionsIsMovedBehindWhatThePollSaw) {
   EXPECT_TRUE(move.exact);
   EXPECT_EQ(SlotStandsAt(), std::to_string(move.at));
   EXPECT_EQ(CommitsLeft(), "3");
+}
+
+// Between two of them, polls go on.
+TEST_F(LogSideTest, OneCallPassesOverOnePortion) {
+  Commit(1, 20);
+  const PollSight sight = Look();
+  const SlotMove first = MoveOnce(sight, /*exactly=*/true);
+  EXPECT_EQ(first.kind, SlotMove::Kind::kMovedInPart);
+  EXPECT_EQ(SlotStandsAt(), std::to_string(first.at));
+  EXPECT_EQ(CommitsLeft(), "13");
+  // A later poll saw as much, and more.
+  Commit(21, 1);
+  const PollSight later = Look();
+  EXPECT_EQ(MoveOnce(later, true).kind, SlotMove::Kind::kMovedInPart);
+  EXPECT_EQ(CommitsLeft(), "7");
+  EXPECT_EQ(Move(later, true).kind, SlotMove::Kind::kMoved);
+  EXPECT_EQ(CommitsLeft(), "0");
 }
 
 TEST_F(LogSideTest, WhatThePollDidNotSeeStaysInTheSlotHoweverMuchItIs) {
@@ -128,6 +156,17 @@ TEST_F(LogSideTest, WithoutKnowingWhatThePollSawItIsMovedBehindEverythingOrNotAt
   const SlotMove move = Move(sight, /*exactly=*/false);
   EXPECT_EQ(move.kind, SlotMove::Kind::kMoved);
   EXPECT_FALSE(move.exact);
+  EXPECT_EQ(CommitsLeft(), "0");
+}
+
+// An interruption that comes just before a call is not lost.
+TEST_F(LogSideTest, AMoveThatIsInterruptedBeforeItBeginsEndsSoon) {
+  Commit(1, 1);
+  side_->Interrupt();
+  const absl::Status interrupted = side_->MoveSlot(Look(), /*exactly=*/true).status();
+  EXPECT_TRUE(absl::IsCancelled(interrupted)) << interrupted;
+  EXPECT_EQ(CommitsLeft(), "1");
+  EXPECT_EQ(Move(Look(), /*exactly=*/true).kind, SlotMove::Kind::kMoved) << "only that one call";
   EXPECT_EQ(CommitsLeft(), "0");
 }
 
