@@ -281,12 +281,12 @@ absl::StatusOr<std::optional<Lsn>> PostgresLogSide::ReadEnd(Connection* sql) con
 
 absl::StatusOr<PostgresLogSide::Portion> PostgresLogSide::ReadCommits(Connection* sql,
                                                                       Lsn upto) const {
-  // The first byte of a message says what it is.
+  // The first byte of a message says what it is. The last one ends a transaction, so that its
+  // number is how many there are; counting them by a window would store what they carry once more.
   const auto rows = sql->Query(
-      fmt::format("SELECT lsn, xid, messages FROM (SELECT lsn, xid, data, count(*) OVER () FROM "
-                  "pg_logical_slot_peek_binary_changes({}, {}, {}, 'proto_version', '1', "
-                  "'publication_names', {})) m(lsn, xid, data, messages) WHERE get_byte(data, 0) = "
-                  "ascii('C')",
+      fmt::format("SELECT lsn, xid, number FROM pg_logical_slot_peek_binary_changes({}, {}, {}, "
+                  "'proto_version', '1', 'publication_names', {}) WITH ORDINALITY AS m(lsn, xid, "
+                  "data, number) WHERE get_byte(data, 0) = ascii('C') ORDER BY number",
                   postgres::QuoteLiteral(slot_), postgres::QuoteLiteral(LsnText(upto)),
                   messages_at_once_,
                   postgres::QuoteLiteral(postgres::QuoteIdentifier(publication_))),

@@ -147,6 +147,29 @@ TEST_F(LogSideTest, ASlotThatBeginsWithWhatThePollDidNotSeeIsMovedWhenItNeedNotB
   EXPECT_EQ(CommitsLeft(), "3");
 }
 
+// A function's result is stored once by the server, and that is enough.
+TEST_F(LogSideTest, WhatChangesCarryIsNotStoredTwiceAtTheSource) {
+  constexpr uint64_t kRows = 12;
+  constexpr uint64_t kRowBytes = 1 << 20;
+  const auto temp_bytes = [&] {
+    return std::stoull(Value("SELECT temp_bytes FROM pg_stat_database WHERE datname = 'postgres'"));
+  };
+  Exec("ALTER TABLE t ADD payload text");
+  Exec(fmt::format("INSERT INTO t SELECT n, repeat('x', {}) FROM generate_series(1, {}) n",
+                   kRowBytes, kRows));
+  const uint64_t before = temp_bytes();
+  EXPECT_EQ(MoveOnce(Look(), /*exactly=*/true).kind, SlotMove::Kind::kMoved);
+  // The server counts them when the session has ended.
+  uint64_t stored = 0;
+  EXPECT_TRUE(testing::WaitUntil(
+      [&] {
+        stored = temp_bytes() - before;
+        return stored >= kRows * kRowBytes;
+      },
+      std::chrono::seconds(20)));
+  EXPECT_LT(stored, kRows * kRowBytes * 3 / 2);
+}
+
 // A standby's snapshot does not say what it saw.
 TEST_F(LogSideTest, WithoutKnowingWhatThePollSawItIsMovedBehindEverythingOrNotAtAll) {
   Commit(1, 20);
