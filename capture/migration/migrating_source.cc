@@ -9,7 +9,9 @@
 namespace tidemark::capture {
 namespace {
 
-// No log of PostgreSQL has a place before it, and no feed comes to so many polls.
+// Where it is not known in which generation the log began (the feed was moved by a version that did
+// not note it, or was never polled): no log of PostgreSQL has a place before it, and polls come to
+// it after 12 days at one a second.
 constexpr uint64_t kFirstLogPlace = 1 << 20;
 
 absl::Status NotRunning() {
