@@ -8,13 +8,6 @@
 namespace tidemark::capture {
 namespace {
 
-// A field of an image around a serialized Value.
-void AppendValue(ValueTag tag, std::string_view value, std::string* image) {
-  image->push_back(static_cast<char>(tag));
-  AppendVarint(value.size(), image);
-  image->append(value);
-}
-
 absl::StatusOr<KnownKey> KeyOf(const KnownRows& rows, const KnownRow& row,
                                const KeyTextOf& text_of) {
   const auto schema = rows.Schema(row.schema_id);
@@ -29,7 +22,7 @@ absl::StatusOr<KnownKey> KeyOf(const KnownRows& rows, const KnownRow& row,
       return absl::DataLossError("a key of a stored row is unreadable");
     }
     known.texts.push_back(text_of(value));
-    AppendValue(ValueTag::kKey, bytes, &known.image);
+    AppendSerialized(ValueTag::kKey, bytes, &known.image);
   }
   return known;
 }

@@ -124,6 +124,12 @@ char* AppendBinaryRoom(ValueTag tag, size_t size, std::string* out) {
   return out->data() + out->size() - size;
 }
 
+void AppendSerialized(ValueTag tag, std::string_view value, std::string* out) {
+  out->push_back(static_cast<char>(tag));
+  AppendVarint(value.size(), out);
+  out->append(value);
+}
+
 void AppendInParts(ValueTag tag, uint64_t size_bytes, std::string* out) {
   OpenField value(static_cast<uint8_t>(tag), out);
   OpenField parts(LengthTag(v1::Value::kInPartsFieldNumber), out);

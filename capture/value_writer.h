@@ -39,6 +39,8 @@ void AppendTemporal(ValueTag tag, std::string_view text, std::string* out);
 void AppendBinary(ValueTag tag, std::string_view bytes, std::string* out);
 // Room for `size` bytes, which the caller writes before anything else is appended.
 char* AppendBinaryRoom(ValueTag tag, size_t size, std::string* out);
+// A Value that is serialized already.
+void AppendSerialized(ValueTag tag, std::string_view value, std::string* out);
 // Stands in for a Value of `size_bytes` serialized bytes that follow in parts.
 void AppendInParts(ValueTag tag, uint64_t size_bytes, std::string* out);
 

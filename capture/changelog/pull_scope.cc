@@ -1,57 +1,34 @@
 #include "capture/changelog/pull_scope.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "capture/postgres/xid_snapshot.h"
 #include "proto/reason.h"
 
 namespace tidemark::capture::changelog {
-namespace {
 
-// What the snapshot sees, without anything from `xmax` on.
-Snapshot Ending(Snapshot snapshot, uint64_t xmax) {
-  if (snapshot.xmax <= xmax) return snapshot;
-  std::erase_if(snapshot.in_progress, [&](uint64_t xid) { return xid >= xmax; });
-  snapshot.xmax = xmax;
-  snapshot.xmin = snapshot.in_progress.empty() ? xmax : snapshot.in_progress.front();
-  return snapshot;
-}
-
-}  // namespace
-
-absl::StatusOr<Snapshot> Snapshot::Parse(std::string_view text) {
-  const absl::StatusOr<postgres::XidSnapshot> parsed = postgres::XidSnapshot::Parse(text);
-  if (!parsed.ok()) return parsed.status();
-  return Snapshot{
-      .xmin = parsed->xmin(), .xmax = parsed->xmax(), .in_progress = parsed->in_progress()};
-}
-
-std::string Snapshot::Text() const {
-  return fmt::format("{}:{}:{}", xmin, xmax, fmt::join(in_progress, ","));
-}
+using postgres::XidSnapshot;
 
 absl::StatusOr<PullScope> ScopeOf(const v1::ChangelogCheckpoint& told, Strategy strategy,
-                                  const Snapshot& now) {
+                                  const XidSnapshot& now) {
   PullScope scope;
   if (strategy == Strategy::kXidWatermark) {
     scope.by_xid = true;
     scope.from_xid = told.watermark_xid() == 0 ? 0 : told.watermark_xid() + 1;
-    scope.below_xid = now.xmin;
+    scope.below_xid = now.xmin();
     return scope;
   }
   if (!told.snapshot().empty()) {
-    absl::StatusOr<Snapshot> before = Snapshot::Parse(told.snapshot());
+    absl::StatusOr<XidSnapshot> before = XidSnapshot::Parse(told.snapshot());
     if (!before.ok()) return before.status();
-    scope.xids = std::move(before->in_progress);
-    scope.from_xid = before->xmax;
+    scope.xids = before->in_progress();
+    scope.from_xid = before->xmax();
   }
   if (told.pulling().empty()) return scope;
-  const absl::StatusOr<Snapshot> pulling = Snapshot::Parse(told.pulling());
+  const absl::StatusOr<XidSnapshot> pulling = XidSnapshot::Parse(told.pulling());
   if (!pulling.ok()) return pulling.status();
-  scope.below_xid = pulling->xmax;
+  scope.below_xid = pulling->xmax();
   scope.visible_in = told.pulling();
   scope.behind = ListedTransaction{.xid = told.told_xid(), .last_seq = told.told_seq()};
   return scope;
@@ -78,14 +55,14 @@ void TellTransaction(const ListedTransaction& transaction, v1::ChangelogCheckpoi
 
 absl::Status EndPull(Strategy strategy, v1::ChangelogCheckpoint* told) {
   if (strategy == Strategy::kXidWatermark) return absl::OkStatus();
-  const absl::StatusOr<Snapshot> pulling = Snapshot::Parse(told->pulling());
+  const absl::StatusOr<XidSnapshot> pulling = XidSnapshot::Parse(told->pulling());
   if (!pulling.ok()) return pulling.status();
   told->clear_pulling();
   told->clear_told_seq();
   told->clear_told_xid();
   // Nothing was ever told: nothing is taken for told.
   if (told->watermark_xid() > 0) {
-    told->set_snapshot(Ending(*pulling, told->watermark_xid() + 1).Text());
+    told->set_snapshot(pulling->EndingAt(told->watermark_xid() + 1).Text());
   }
   return absl::OkStatus();
 }
@@ -102,7 +79,7 @@ absl::Status ChangeStrategy(Strategy strategy, v1::ChangelogCheckpoint* told) {
   }
   // Everything up to the last one has ended, and was told.
   const uint64_t next = told->watermark_xid() + 1;
-  told->set_snapshot(told->watermark_xid() == 0 ? "" : Snapshot{.xmin = next, .xmax = next}.Text());
+  told->set_snapshot(told->watermark_xid() == 0 ? "" : fmt::format("{0}:{0}:", next));
   told->set_strategy(std::string(StrategyWord(strategy)));
   told->clear_told_seq();
   told->clear_told_xid();

@@ -6,25 +6,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "capture/changelog/settings.h"
+#include "capture/postgres/xid_snapshot.h"
 #include "tidemark/v1/stored.pb.h"
 
 namespace tidemark::capture::changelog {
-
-// pg_current_snapshot(): every transaction below xmax had ended, but for those in progress.
-struct Snapshot {
-  uint64_t xmin = 0;
-  uint64_t xmax = 0;
-  std::vector<uint64_t> in_progress;  // rising
-
-  // SOURCE_PROTOCOL when the text is something else.
-  static absl::StatusOr<Snapshot> Parse(std::string_view text);
-  std::string Text() const;
-};
 
 // A transaction of the changelog, in the order in which they are told.
 struct ListedTransaction {
@@ -52,7 +41,7 @@ struct PullScope {
 // `now`. A pull that did not come to its end is gone on with: the same transactions, in the same
 // order, whatever was committed since.
 absl::StatusOr<PullScope> ScopeOf(const v1::ChangelogCheckpoint& told, Strategy strategy,
-                                  const Snapshot& now);
+                                  const postgres::XidSnapshot& now);
 
 // The changelog says of the pull that begins: its snapshot as text, the highest number in the
 // table, the source's clock.

@@ -212,7 +212,7 @@ absl::Status ChangelogSource::BeginPull(absl::Time deadline) {
   absl::Status same =
       CheckNotRewound(told_, *begun, pull->table_oid(), settings_->trim, server_.in_recovery);
   if (!same.ok()) return same;
-  const absl::StatusOr<Snapshot> now = Snapshot::Parse(begun->snapshot);
+  const absl::StatusOr<postgres::XidSnapshot> now = postgres::XidSnapshot::Parse(begun->snapshot);
   if (!now.ok()) return now.status();
   resumes_ = !told_.pulling().empty();
   const absl::StatusOr<PullScope> scope = ScopeOf(told_, settings_->strategy, *now);
@@ -220,7 +220,7 @@ absl::Status ChangelogSource::BeginPull(absl::Time deadline) {
   changelog::BeginPull(*begun, *settings_, &told_);
   report_.snapshot = begun->snapshot;
   report_.highest_seq = begun->highest_seq;
-  if (settings_->strategy == Strategy::kXidWatermark) report_.watermark = now->xmin;
+  if (settings_->strategy == Strategy::kXidWatermark) report_.watermark = now->xmin();
   pull_ = std::move(pull);
   phase_ = Phase::kPulling;
   return pull_->List(*scope);

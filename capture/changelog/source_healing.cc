@@ -53,13 +53,13 @@ absl::Status CheckNotRewound(const v1::ChangelogCheckpoint& told, const PullBegu
   }
   // A standby may be behind another one, or its primary, that was read before.
   if (in_recovery) return absl::OkStatus();
-  const absl::StatusOr<Snapshot> now = Snapshot::Parse(begun.snapshot);
+  const absl::StatusOr<postgres::XidSnapshot> now = postgres::XidSnapshot::Parse(begun.snapshot);
   if (!now.ok()) return now.status();
-  if (now->xmax <= told.watermark_xid()) {
+  if (now->xmax() <= told.watermark_xid()) {
     return Broken(reason::kSourceRewound,
                   fmt::format("the server has given out no transaction id beyond {}, but "
                               "transaction {} was told: it was set back",
-                              now->xmax, told.watermark_xid()));
+                              now->xmax(), told.watermark_xid()));
   }
   if (!trimmed && begun.highest_seq < told.highest_seq()) {
     return Broken(reason::kSourceRewound,

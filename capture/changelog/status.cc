@@ -6,6 +6,7 @@
 #include "proto/timestamps.h"
 
 namespace tidemark::capture::changelog {
+
 void Status::SetState(v1::SourceState state, std::string detail) {
   std::lock_guard lock(mutex_);
   state_ = state;

@@ -30,19 +30,20 @@ absl::StatusOr<PullScope> TrimScope(const v1::ChangelogCheckpoint& trimmed,
     return scope;
   }
   if (!trimmed.snapshot().empty()) {
-    absl::StatusOr<Snapshot> before = Snapshot::Parse(trimmed.snapshot());
+    absl::StatusOr<postgres::XidSnapshot> before = postgres::XidSnapshot::Parse(trimmed.snapshot());
     if (!before.ok()) return before.status();
-    scope.xids = std::move(before->in_progress);
-    scope.from_xid = before->xmax;
+    scope.xids = before->in_progress();
+    scope.from_xid = before->xmax();
   }
   if (durable.snapshot().empty()) {
     scope.xids.clear();
     scope.below_xid = scope.from_xid;
     return scope;
   }
-  const absl::StatusOr<Snapshot> told = Snapshot::Parse(durable.snapshot());
+  const absl::StatusOr<postgres::XidSnapshot> told =
+      postgres::XidSnapshot::Parse(durable.snapshot());
   if (!told.ok()) return told.status();
-  scope.below_xid = told->xmax;
+  scope.below_xid = told->xmax();
   scope.visible_in = durable.snapshot();
   return scope;
 }

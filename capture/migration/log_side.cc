@@ -71,6 +71,7 @@ class PostgresLogSide final : public LogSide {
     return MigrationRefused(config_.name(), why);
   }
 
+  absl::Status Drop(const v1::MigrationRecord& record);
   absl::StatusOr<SlotMove> Move(Connection* sql, const PollSight& sight, bool exactly) const;
   absl::StatusOr<std::optional<Lsn>> ReadEnd(Connection* sql) const;
   struct Portion {
@@ -211,11 +212,12 @@ absl::Status PostgresLogSide::CheckKey(Connection* sql, const PolledKey& polled,
 // ---- MoveSlot.
 
 absl::StatusOr<SlotMove> PostgresLogSide::MoveSlot(const PollSight& sight, bool exactly) {
-  interruption_.Consume();
   auto sql = Connection::Open(postgres::TargetOf(config_), Connection::Kind::kSql, &interruption_,
                               absl::Now() + kAskTimeout);
-  if (!sql.ok()) return sql.status();
-  return Move(sql->get(), sight, exactly);
+  absl::StatusOr<SlotMove> move = sql.ok() ? Move(sql->get(), sight, exactly) : sql.status();
+  // Not before: one that came just then would be lost, and nobody else ends the call.
+  interruption_.Consume();
+  return move;
 }
 
 absl::StatusOr<SlotMove> PostgresLogSide::Move(Connection* sql, const PollSight& sight,
@@ -242,27 +244,18 @@ absl::StatusOr<SlotMove> PostgresLogSide::Move(Connection* sql, const PollSight&
     if (!parsed.ok()) return parsed.status();
     seen = *std::move(parsed);
   }
-  move.kind = SlotMove::Kind::kNotExact;
-  Lsn from = *(*slot)->confirmed_flush;
-  bool passed_unknown = false;
-  auto portion = ReadCommits(sql, **end);
-  // What a poll saw is durable here: none of it has to be told by the log.
-  while (portion.ok() && portion->more && !portion->commits.empty()) {
-    if (!seen && exactly) return move;
-    const Lsn next = seen ? SeenUpTo(from, portion->commits, *seen) : portion->commits.back().end;
-    if (next <= from) return move;
-    passed_unknown |= !seen;
-    if (absl::Status status = Advance(sql, from, next); !status.ok()) return status;
-    from = next;
-    portion = ReadCommits(sql, **end);
-  }
+  const Lsn from = *(*slot)->confirmed_flush;
+  const auto portion = ReadCommits(sql, **end);
   if (!portion.ok()) return portion.status();
-  const SwitchPlace place = PlaceOfSwitch(from, portion->commits, seen);
-  move.exact = place.exact && !passed_unknown;
-  if (exactly && !move.exact) return move;
+  // What a poll saw is durable here: none of it has to be told by the log.
+  const SwitchPlace place = portion->more ? PlaceBeforeMore(from, portion->commits, seen)
+                                          : PlaceOfSwitch(from, portion->commits, seen);
+  move.kind = SlotMove::Kind::kNotExact;
+  if (exactly && !place.exact) return move;
   if (absl::Status status = Advance(sql, from, place.at); !status.ok()) return status;
-  move.kind = SlotMove::Kind::kMoved;
+  move.kind = portion->more ? SlotMove::Kind::kMovedInPart : SlotMove::Kind::kMoved;
   move.at = place.at;
+  move.exact = place.exact;
   return move;
 }
 
@@ -288,12 +281,12 @@ absl::StatusOr<std::optional<Lsn>> PostgresLogSide::ReadEnd(Connection* sql) con
 
 absl::StatusOr<PostgresLogSide::Portion> PostgresLogSide::ReadCommits(Connection* sql,
                                                                       Lsn upto) const {
-  // The first byte of a message says what it is.
+  // The first byte of a message says what it is. The last one ends a transaction, so that its
+  // number is how many there are; counting them by a window would store what they carry once more.
   const auto rows = sql->Query(
-      fmt::format("SELECT lsn, xid, messages FROM (SELECT lsn, xid, data, count(*) OVER () FROM "
-                  "pg_logical_slot_peek_binary_changes({}, {}, {}, 'proto_version', '1', "
-                  "'publication_names', {})) m(lsn, xid, data, messages) WHERE get_byte(data, 0) = "
-                  "ascii('C')",
+      fmt::format("SELECT lsn, xid, number FROM pg_logical_slot_peek_binary_changes({}, {}, {}, "
+                  "'proto_version', '1', 'publication_names', {}) WITH ORDINALITY AS m(lsn, xid, "
+                  "data, number) WHERE get_byte(data, 0) = ascii('C') ORDER BY number",
                   postgres::QuoteLiteral(slot_), postgres::QuoteLiteral(LsnText(upto)),
                   messages_at_once_,
                   postgres::QuoteLiteral(postgres::QuoteIdentifier(publication_))),
@@ -329,7 +322,12 @@ absl::Status PostgresLogSide::Advance(Connection* sql, Lsn from, Lsn to) const {
 // ---- TakeAway.
 
 absl::Status PostgresLogSide::TakeAway(const v1::MigrationRecord& record) {
+  absl::Status gone = Drop(record);
   interruption_.Consume();
+  return gone;
+}
+
+absl::Status PostgresLogSide::Drop(const v1::MigrationRecord& record) {
   auto server = Connect(&interruption_);
   if (!server.ok()) return server.status();
   v1::PostgresCheckpoint recorded;

@@ -36,19 +36,22 @@ struct LogPlan {
 // What became of the slot.
 struct SlotMove {
   enum class Kind {
-    kMoved,     // it stands at `at`
-    kNotExact,  // the poll's snapshot is no place in the log; it stands where it stood
-    kNotYet,    // what the poll may have seen is not flushed yet: ask again
-    kGone,      // slot or publication are not there any more, or of no use: see `why`
+    kMoved,        // it stands at `at`, behind everything that the poll saw
+    kMovedInPart,  // it stands at `at`, and holds more of that: ask again, of any later poll
+    kNotExact,     // the poll's snapshot is no place in the log; it stands where it stood
+    kNotYet,       // what the poll may have seen is not flushed yet: ask again
+    kGone,         // slot or publication are not there any more, or of no use: see `why`
   };
   Kind kind = Kind::kNotYet;
   postgres::Lsn at = 0;
+  // Nothing that the poll did not see was passed over by this call.
   bool exact = false;
   std::string why;
 };
 
 // Thread rule: Check on a thread of its own; Interrupt from any; the rest on one thread. Every call
-// ends in bounded time, and writes nothing but what it says.
+// ends in bounded time, and writes nothing but what it says. The longest is MoveSlot: the server
+// decodes one portion of the slot twice, for at most 5 minutes each.
 class LogSide {
  public:
   virtual ~LogSide() = default;
@@ -57,19 +60,20 @@ class LogSide {
   // with everything that was found and the SQL that mends it; errors of the connection as they are.
   virtual absl::StatusOr<LogPlan> Check(const std::vector<PolledKey>& tables,
                                         const v1::PostgresIdentity& polled) = 0;
-  // Moves the slot to where the log goes on behind a poll that saw this. `exactly`: not at all
-  // where its snapshot is no place in the log, which of a standby's is not known.
+  // Moves the slot to where the log goes on behind a poll that saw this, by one portion at most.
+  // `exactly`: not at all where its snapshot is no place in the log, which of a standby's is not
+  // known.
   virtual absl::StatusOr<SlotMove> MoveSlot(const PollSight& sight, bool exactly) = 0;
   // Drops the slot, and the publication where the record says that it was made for the feed.
   virtual absl::Status TakeAway(const v1::MigrationRecord& record) = 0;
 
-  // Makes calls in progress fail soon.
+  // Makes calls in progress fail soon; where there is none, the next MoveSlot or TakeAway.
   virtual void Interrupt() = 0;
 };
 
 // Messages of the slot that are decoded at a time, up to the end of a transaction: one for its
 // beginning, its end and each of its changes. Of a slot that holds more, what the poll saw is
-// passed over portion by portion.
+// passed over portion by portion, one in a call.
 inline constexpr uint64_t kMessagesAtOnce = 1'000'000;
 
 // REQUIRES: the configuration has postgres. `tables`: those of it.

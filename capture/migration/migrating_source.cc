@@ -9,7 +9,9 @@
 namespace tidemark::capture {
 namespace {
 
-// No log of PostgreSQL has a place before it, and no feed comes to so many polls.
+// Where it is not known in which generation the log began (the feed was moved by a version that did
+// not note it, or was never polled): no log of PostgreSQL has a place before it, and polls come to
+// it after 12 days at one a second.
 constexpr uint64_t kFirstLogPlace = 1 << 20;
 
 absl::Status NotRunning() {
@@ -48,6 +50,7 @@ absl::Status MigratingSource::Open(const v1::Checkpoint& checkpoint, uint32_t ge
   to_note_ = false;
   within_poll_ = false;
   has_fresh_poll_ = false;
+  moved_in_part_ = false;
   not_before_ = absl::InfinitePast();
   from_log_ = checkpoint.has_postgres();
   log_generation_ = checkpoint.migration().log_generation();

@@ -30,7 +30,7 @@ namespace tidemark::capture {
 
 // Between two attempts at a step that failed.
 inline constexpr absl::Duration kMigrationRetryPeriod = absl::Seconds(1);
-// How long a poll is waited for while the slot is being made.
+// How long a poll is waited for while the slot is being made, or moved part by part.
 inline constexpr absl::Duration kPreparingPeriod = absl::Milliseconds(100);
 
 class MigratingSource final : public Source, public Migrating {
@@ -139,6 +139,8 @@ class MigratingSource final : public Source, public Migrating {
   uint64_t polls_before_slot_ = 0;
   bool has_fresh_poll_ = false;
   int switches_tried_ = 0;
+  // The slot holds more of what the last poll saw.
+  bool moved_in_part_ = false;
   bool log_open_ = false;
   absl::Time not_before_ = absl::InfinitePast();
   StopPoint stop_;

@@ -125,8 +125,9 @@ absl::StatusOr<CaptureBatch> MigratingSource::ReadPolled(absl::Time deadline) {
     if (std::exchange(to_note_, false)) return NoteRecord();
     if (std::optional<CaptureBatch> batch = TakeStep()) return *std::move(batch);
   }
-  if (log_open_) deadline = std::min(deadline, absl::Now() + kPreparingPeriod);
-  if (checked_) deadline = std::min(deadline, absl::Now() + kPreparingPeriod);
+  if (log_open_ || checked_ || moved_in_part_) {
+    deadline = std::min(deadline, absl::Now() + kPreparingPeriod);
+  }
   auto batch = parts_.poll->Read(deadline);
   if (batch.ok()) NotePolled(&*batch);
   return batch;
@@ -172,6 +173,7 @@ CaptureBatch MigratingSource::NoteRecord() {
 }
 
 std::optional<CaptureBatch> MigratingSource::TakeStep() {
+  moved_in_part_ = false;
   const MigrationFacts facts{.phase = newest_.migration().phase(),
                              .settled = true,
                              .due = absl::Now() >= not_before_,
@@ -247,6 +249,12 @@ std::optional<CaptureBatch> MigratingSource::Switch() {
       return PrepareAgain(move->why);
     case SlotMove::Kind::kNotYet:
       return TryAgain("what the last poll saw is not flushed yet");
+    case SlotMove::Kind::kMovedInPart:
+      // A poll that ends before the next part saw all of this one too.
+      moved_in_part_ = true;
+      Say(fmt::format("slot {} holds much; passing over what the polls saw, and at {} now",
+                      record().slot(), LsnText(move->at)));
+      return std::nullopt;
     case SlotMove::Kind::kNotExact:
       ++switches_tried_;
       has_fresh_poll_ = false;

@@ -24,14 +24,16 @@ SwitchPlace PlaceOfSwitch(postgres::Lsn from, std::span<const SlotCommit> commit
   return place;
 }
 
-postgres::Lsn SeenUpTo(postgres::Lsn from, std::span<const SlotCommit> commits,
-                       const postgres::XidSnapshot& seen) {
-  postgres::Lsn at = from;
+SwitchPlace PlaceBeforeMore(postgres::Lsn from, std::span<const SlotCommit> commits,
+                            const std::optional<postgres::XidSnapshot>& seen) {
+  if (commits.empty()) return {from, true};
+  if (!seen || !seen->Sees(commits.front().xid)) return {commits.back().end, false};
+  SwitchPlace place{from, true};
   for (const SlotCommit& commit : commits) {
-    if (!seen.Sees(commit.xid)) break;
-    at = commit.end;
+    if (!seen->Sees(commit.xid)) break;
+    place.at = commit.end;
   }
-  return at;
+  return place;
 }
 
 postgres::Lsn FlushedWhenAll(postgres::Lsn inserted) {

@@ -35,10 +35,11 @@ struct SwitchPlace {
 SwitchPlace PlaceOfSwitch(postgres::Lsn from, std::span<const SlotCommit> commits,
                           const std::optional<postgres::XidSnapshot>& seen);
 
-// The end of the last of `commits` up to which all were seen; `from` where the first was not. What
-// lies before can be passed over, whatever comes behind.
-postgres::Lsn SeenUpTo(postgres::Lsn from, std::span<const SlotCommit> commits,
-                       const postgres::XidSnapshot& seen);
+// How far can be passed over where more comes behind `commits`: the end of the last up to which all
+// were seen. Where there is none, or it is not known what was seen, the end of them all, which is
+// not exact.
+SwitchPlace PlaceBeforeMore(postgres::Lsn from, std::span<const SlotCommit> commits,
+                            const std::optional<postgres::XidSnapshot>& seen);
 
 // Up to where the log has to be flushed for everything in it to be flushed that lies before the
 // insert position `inserted`: that may stand behind the header of a page of which nothing is

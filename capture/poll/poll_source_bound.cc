@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "capture/poll/poll_source.h"
+#include "capture/poll_text.h"
 #include "proto/reason.h"
 
 namespace tidemark::capture {
@@ -66,14 +67,12 @@ absl::Status PollSource::CheckBounded(const v1::Checkpoint& /*checkpoint*/) cons
   return absl::OkStatus();
 }
 
-std::string PollSource::NativeText(const Position& position) const {
-  return poll::PollText(position);
-}
+std::string PollSource::NativeText(const Position& position) const { return PollText(position); }
 
 absl::StatusOr<Position> PollSource::ParseNative(std::string_view text, uint32_t generation) const {
   std::string_view digits = text;
-  if (!digits.starts_with(poll::kPollWord)) return NoSuchForm(text);
-  digits.remove_prefix(poll::kPollWord.size());
+  if (!digits.starts_with(kPollWord)) return NoSuchForm(text);
+  digits.remove_prefix(kPollWord.size());
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc() || end != digits.data() + digits.size() || number == 0) {

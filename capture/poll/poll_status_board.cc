@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "capture/poll_text.h"
 #include "capture/snapshot_status.h"
+#include "proto/position.h"
 #include "proto/table_name.h"
 #include "proto/timestamps.h"
 
@@ -51,10 +53,6 @@ void FillSince(const v1::PolledTableState& state, v1::TableProblem* problem) {
 }
 
 }  // namespace
-
-std::string PollText(const Position& position) {
-  return fmt::format("{}{}", kPollWord, position.engine_low());
-}
 
 PollStatusBoard::PollStatusBoard(const PollSettings& settings) : settings_(settings) {
   *poll_.mutable_overlap() = ToDuration(settings_.overlap);

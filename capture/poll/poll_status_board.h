@@ -4,14 +4,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "capture/poll/poll_engine.h"
 #include "capture/poll/poll_settings.h"
-#include "proto/position.h"
 #include "tidemark/v1/admin.pb.h"
 #include "tidemark/v1/stored.pb.h"
 
@@ -25,10 +23,6 @@ struct PollTally {
   uint64_t changes = 0;
   PollMoment moment;
 };
-
-// As people write the position of a poll: poll 17.
-inline constexpr std::string_view kPollWord = "poll ";
-std::string PollText(const Position& position);
 
 // Safe from any thread; nothing here waits for a source.
 class PollStatusBoard {

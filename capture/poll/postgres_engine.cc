@@ -58,13 +58,6 @@ absl::Status Busy(const std::string& what) {
   return ErrorWithReason(absl::StatusCode::kUnavailable, reason::kTableBusy, what);
 }
 
-// A field of an image around a serialized Value, or around its bytes under another tag.
-void AppendField(ValueTag tag, std::string_view value, std::string* image) {
-  image->push_back(static_cast<char>(tag));
-  AppendVarint(value.size(), image);
-  image->append(value);
-}
-
 }  // namespace
 
 PostgresEngine::PostgresEngine(postgres::Target target, PollSettings settings)
@@ -417,7 +410,8 @@ absl::StatusOr<PolledRow> PostgresEngine::RowOf(const PostgresTable& table, std:
     }
     absl::StatusOr<std::vector<std::string>> encoded = encoder_.KeyValues(key, values, {});
     if (!encoded.ok()) return encoded.status();
-    for (const std::string& value : *encoded) AppendField(ValueTag::kKey, value, &row.key_image);
+    for (const std::string& value : *encoded)
+      AppendSerialized(ValueTag::kKey, value, &row.key_image);
     return row;
   }
   absl::Status encoded = encoder_.EncodeCopyLine(shape, line.substr(begin), &row.after);
@@ -425,7 +419,7 @@ absl::StatusOr<PolledRow> PostgresEngine::RowOf(const PostgresTable& table, std:
   absl::StatusOr<std::vector<std::string_view>> values = ValuesOf(row.after);
   if (!values.ok()) return values.status();
   for (const uint32_t column : shape.key_columns) {
-    AppendField(ValueTag::kKey, values->at(column), &row.key_image);
+    AppendSerialized(ValueTag::kKey, values->at(column), &row.key_image);
   }
   return row;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "capture/poll_text.h"
 #include "proto/reason.h"
 #include "proto/timestamps.h"
 
@@ -53,6 +54,7 @@ absl::Status PostgresSource::Open(const v1::Checkpoint& checkpoint, uint32_t gen
   std::lock_guard lock(session_mutex_);
   CloseSessions();
   generation_ = generation;
+  log_generation_ = checkpoint.migration().log_generation();
   behind_gap_ = false;
   // One that came too late for the last Read must not end this call.
   interruption_.Consume();
@@ -191,6 +193,7 @@ SourceDescription PostgresSource::Describe() const {
 }
 
 std::string PostgresSource::NativeText(const Position& position) const {
+  if (position.generation() < log_generation_) return PollText(position);
   return LsnText(position.engine_low());
 }
 
@@ -218,6 +221,9 @@ v1::Checkpoint PostgresSource::CheckpointAt(const Position& position,
   postgres->set_publication(publication_name_);
   postgres->set_consistent_lsn(consistent_);
   postgres->set_fork(server_.fork);
+  if (log_generation_ != 0) {
+    checkpoint.mutable_migration()->set_log_generation(log_generation_);
+  }
   return checkpoint;
 }
 

@@ -5,6 +5,7 @@
 //     └── a break to be healed ─▶ kPreparing ─ batch, Confirm ─▶ kCreatingSlot ─▶ kHealed ──┘
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -176,6 +177,8 @@ class PostgresSource final : public Source {
 
   Phase phase_ = Phase::kClosed;
   uint32_t generation_ = 0;
+  // Not 0: the feed was polled in the generations before. Written by the owner, read by any thread.
+  std::atomic<uint32_t> log_generation_ = 0;
   Target target_;
   ServerFacts server_;
   std::unique_ptr<Connection> replication_;

@@ -1,6 +1,7 @@
 #include "capture/postgres/xid_snapshot.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -43,6 +44,19 @@ absl::StatusOr<XidSnapshot> XidSnapshot::Parse(std::string_view text) {
   }
   std::sort(snapshot.in_progress_.begin(), snapshot.in_progress_.end());
   return snapshot;
+}
+
+std::string XidSnapshot::Text() const {
+  return fmt::format("{}:{}:{}", xmin_, xmax_, fmt::join(in_progress_, ","));
+}
+
+XidSnapshot XidSnapshot::EndingAt(uint64_t xmax) const {
+  XidSnapshot ending = *this;
+  if (xmax_ <= xmax) return ending;
+  std::erase_if(ending.in_progress_, [&](uint64_t xid) { return xid >= xmax; });
+  ending.xmax_ = xmax;
+  ending.xmin_ = ending.in_progress_.empty() ? xmax : ending.in_progress_.front();
+  return ending;
 }
 
 bool XidSnapshot::Sees(uint32_t xid) const {

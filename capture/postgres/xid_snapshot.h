@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,10 +17,13 @@ class XidSnapshot {
  public:
   // The text of pg_current_snapshot(): xmin:xmax:xip,…. SOURCE_PROTOCOL when it is something else.
   static absl::StatusOr<XidSnapshot> Parse(std::string_view text);
+  std::string Text() const;
 
   // Whether what the transaction did is seen, if it committed. `xid` is the 32-bit id that the
   // stream gives, of a transaction that lies less than 2^31 ids from the snapshot.
   bool Sees(uint32_t xid) const;
+  // What it sees, without anything from `xmax` on.
+  XidSnapshot EndingAt(uint64_t xmax) const;
 
   // Every transaction below it has ended.
   uint64_t xmin() const { return xmin_; }

@@ -224,6 +224,31 @@ TEST_F(ChangelogOrderTest, AnOldTransactionHoldsUpNobody) {
   EXPECT_EQ(driver.Status().changelog().last_rows_read(), 0u);
 }
 
+// proves P24: what is committed in an hour, once a second, behind a transaction that is open all
+// the time: each of them is told by the pull that begins next.
+TEST_F(ChangelogOrderTest, ATransactionThatIsOpenForAnHourDelaysNoOther) {
+  auto open = Session();
+  Do(open, "BEGIN");
+  Do(open, "INSERT INTO item VALUES (100000, 'open')");
+  SourceDriver driver(ChangelogOf(*postgres_));
+  ASSERT_TRUE(Pulled(driver));
+  constexpr int kMinutes = 60;
+  constexpr int kCommitsAMinute = 60;
+  for (int minute = 0; minute < kMinutes; ++minute) {
+    Exec(
+        fmt::format("DO $$ BEGIN FOR i IN {}..{} LOOP INSERT INTO item VALUES (i, 'x'); COMMIT; "
+                    "END LOOP; END $$",
+                    minute * kCommitsAMinute + 1, (minute + 1) * kCommitsAMinute));
+    ASSERT_TRUE(Pulled(driver));
+    ASSERT_EQ(driver.transactions.size(), size_t{kCommitsAMinute} * (minute + 1));
+  }
+  Do(open, "COMMIT");
+  ASSERT_TRUE(Pulled(driver));
+  ASSERT_EQ(driver.transactions.size(), size_t{kMinutes} * kCommitsAMinute + 1);
+  EXPECT_EQ(Rows(driver).back(), Json(100000, "open"));
+  EXPECT_EQ(Folded(driver, "item"), Held("item", {"id"}));
+}
+
 // proves P21, P30, X1, X2: each of those who hold the watermark back is named.
 TEST_F(ChangelogOrderTest, WhoHoldsTheWatermarkBackIsNamed) {
   Exec("INSERT INTO item VALUES (0, '')");

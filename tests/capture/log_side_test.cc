@@ -42,8 +42,9 @@ class LogSideTest : public PostgresFixture {
   PollSight Look(bool complete = true) {
     return {.poll = 1, .snapshot = Value("SELECT pg_current_snapshot()"), .complete = complete};
   }
-  // The log is flushed a moment after a commit without a wait for it.
-  SlotMove Move(const PollSight& sight, bool exactly) {
+  // One call, and those before it: the log is flushed a moment after a commit without a wait for
+  // it.
+  SlotMove MoveOnce(const PollSight& sight, bool exactly) {
     SlotMove move;
     EXPECT_TRUE(testing::WaitUntil(
         [&] {
@@ -53,6 +54,16 @@ class LogSideTest : public PostgresFixture {
           return !moved.ok() || move.kind != SlotMove::Kind::kNotYet;
         },
         std::chrono::seconds(20)));
+    return move;
+  }
+  // Part by part; `exact`: all of them were.
+  SlotMove Move(const PollSight& sight, bool exactly) {
+    SlotMove move = MoveOnce(sight, exactly);
+    for (int part = 0; part < 100 && move.kind == SlotMove::Kind::kMovedInPart; ++part) {
+      const bool exact = move.exact;
+      move = MoveOnce(sight, exactly);
+      move.exact &= exact;
+    }
     return move;
   }
   std::string SlotStandsAt() {
@@ -82,6 +93,23 @@ TEST_F(LogSideTest, ASlotThatHoldsManyTransactionsIsMovedBehindWhatThePollSaw) {
   EXPECT_EQ(CommitsLeft(), "3");
 }
 
+// Between two of them, polls go on.
+TEST_F(LogSideTest, OneCallPassesOverOnePortion) {
+  Commit(1, 20);
+  const PollSight sight = Look();
+  const SlotMove first = MoveOnce(sight, /*exactly=*/true);
+  EXPECT_EQ(first.kind, SlotMove::Kind::kMovedInPart);
+  EXPECT_EQ(SlotStandsAt(), std::to_string(first.at));
+  EXPECT_EQ(CommitsLeft(), "13");
+  // A later poll saw as much, and more.
+  Commit(21, 1);
+  const PollSight later = Look();
+  EXPECT_EQ(MoveOnce(later, true).kind, SlotMove::Kind::kMovedInPart);
+  EXPECT_EQ(CommitsLeft(), "7");
+  EXPECT_EQ(Move(later, true).kind, SlotMove::Kind::kMoved);
+  EXPECT_EQ(CommitsLeft(), "0");
+}
+
 TEST_F(LogSideTest, WhatThePollDidNotSeeStaysInTheSlotHoweverMuchItIs) {
   auto open = postgres_->Connect();
   ASSERT_TRUE(open.ok()) << open.status();
@@ -98,6 +126,48 @@ TEST_F(LogSideTest, WhatThePollDidNotSeeStaysInTheSlotHoweverMuchItIs) {
   EXPECT_EQ(later.kind, SlotMove::Kind::kMoved);
   EXPECT_TRUE(later.exact);
   EXPECT_EQ(CommitsLeft(), "0");
+}
+
+// proves A30: a commit is in the log a moment before snapshots see it, and the slot may begin with
+// that one at each of the polls that are tried.
+TEST_F(LogSideTest, ASlotThatBeginsWithWhatThePollDidNotSeeIsMovedWhenItNeedNotBeExact) {
+  Exec("INSERT INTO t VALUES (1000)");
+  const std::string unseen = Value("SELECT xmin FROM t WHERE id = 1000");
+  Commit(1, 20);
+  PollSight sight = Look();
+  sight.snapshot = fmt::format("{}:{}:{}", unseen,
+                               Value("SELECT pg_snapshot_xmax(pg_current_snapshot())"), unseen);
+  Commit(21, 3);
+  EXPECT_EQ(Move(sight, /*exactly=*/true).kind, SlotMove::Kind::kNotExact);
+  EXPECT_EQ(CommitsLeft(), "24");
+  const SlotMove move = Move(sight, /*exactly=*/false);
+  EXPECT_EQ(move.kind, SlotMove::Kind::kMoved);
+  EXPECT_FALSE(move.exact);
+  EXPECT_EQ(SlotStandsAt(), std::to_string(move.at));
+  EXPECT_EQ(CommitsLeft(), "3");
+}
+
+// A function's result is stored once by the server, and that is enough.
+TEST_F(LogSideTest, WhatChangesCarryIsNotStoredTwiceAtTheSource) {
+  constexpr uint64_t kRows = 12;
+  constexpr uint64_t kRowBytes = 1 << 20;
+  const auto temp_bytes = [&] {
+    return std::stoull(Value("SELECT temp_bytes FROM pg_stat_database WHERE datname = 'postgres'"));
+  };
+  Exec("ALTER TABLE t ADD payload text");
+  Exec(fmt::format("INSERT INTO t SELECT n, repeat('x', {}) FROM generate_series(1, {}) n",
+                   kRowBytes, kRows));
+  const uint64_t before = temp_bytes();
+  EXPECT_EQ(MoveOnce(Look(), /*exactly=*/true).kind, SlotMove::Kind::kMoved);
+  // The server counts them when the session has ended.
+  uint64_t stored = 0;
+  EXPECT_TRUE(testing::WaitUntil(
+      [&] {
+        stored = temp_bytes() - before;
+        return stored >= kRows * kRowBytes;
+      },
+      std::chrono::seconds(20)));
+  EXPECT_LT(stored, kRows * kRowBytes * 3 / 2);
 }
 
 // A standby's snapshot does not say what it saw.
@@ -132,6 +202,17 @@ TEST_F(LogSideTest, WhatWasTakenAwayInPartIsTakenAwayAgain) {
   EXPECT_EQ(left(), "0");
   gone = side_->TakeAway(record);
   EXPECT_TRUE(gone.ok()) << gone;
+}
+
+// An interruption that comes just before a call is not lost.
+TEST_F(LogSideTest, AMoveThatIsInterruptedBeforeItBeginsEndsSoon) {
+  Commit(1, 1);
+  side_->Interrupt();
+  const absl::Status interrupted = side_->MoveSlot(Look(), /*exactly=*/true).status();
+  EXPECT_TRUE(absl::IsCancelled(interrupted)) << interrupted;
+  EXPECT_EQ(CommitsLeft(), "1");
+  EXPECT_EQ(Move(Look(), /*exactly=*/true).kind, SlotMove::Kind::kMoved) << "only that one call";
+  EXPECT_EQ(CommitsLeft(), "0");
 }
 
 // A server that ends does not wait for a database that says nothing, nor tells of what that lacks.

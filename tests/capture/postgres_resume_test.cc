@@ -235,6 +235,24 @@ TEST_F(PostgresResumeTest, ForeignSlotIsNeverTouched) {  // proves S27, R41
   EXPECT_EQ(Value("SELECT count(*) FROM pg_replication_slots"), "1");
 }
 
+// As behind a move from poll to log, when the poll block of the configuration is gone.
+TEST_F(PostgresResumeTest, WhichPositionsArePollsStaysKnown) {  // proves A30
+  auto driver = Started();
+  const Position polled = Position::Of(0, uint64_t{50331648});
+  const Position logged = Position::Of(1, uint64_t{50331648});
+  EXPECT_FALSE(driver->checkpoint.has_migration());
+  EXPECT_EQ(driver->source().NativeText(polled), "0/3000000");
+  driver->checkpoint.mutable_migration()->set_log_generation(1);
+  for (int life = 0; life < 2; ++life) {
+    driver->Restart();
+    Exec("INSERT INTO t VALUES (" + std::to_string(life) + ")");
+    ASSERT_TRUE(driver->ReadUntilCaughtUp(*postgres_));
+    EXPECT_EQ(driver->source().NativeText(polled), "poll 50331648");
+    EXPECT_EQ(driver->source().NativeText(logged), "0/3000000");
+    EXPECT_EQ(driver->checkpoint.migration().log_generation(), 1u);
+  }
+}
+
 TEST_F(PostgresResumeTest, SlotMovedByHandIsNoticed) {  // proves E8, S47, B057
   auto driver = Started();
   ExecEach({"INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2)"});

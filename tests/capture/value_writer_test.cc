@@ -63,6 +63,8 @@ TEST(ValueWriter, WritesWhatProtobufWrites) {
     expect([&](v1::Value* v) { v->set_decimal(text); });
     AppendText(ValueTag::kAfter, text, &out);
     expect([&](v1::Value* v) { v->set_text(text); });
+    AppendSerialized(ValueTag::kAfter, values.back().SerializeAsString(), &out);
+    expect([&](v1::Value* v) { v->set_text(text); });
     AppendBinary(ValueTag::kAfter, text, &out);
     expect([&](v1::Value* v) { v->set_binary(text); });
     AppendJson(ValueTag::kAfter, text, &out);

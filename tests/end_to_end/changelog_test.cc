@@ -155,6 +155,30 @@ TEST_F(ChangelogTest, DiesAtEveryStepAndGoesOnWithoutLossOrRepeat) {
   WaitForStatus("rows_trimmed");
 }
 
+// proves P08, P29: it is read by pages of 7 rows; the recording checks that a cursor stands behind
+// whole transactions alone.
+TEST_F(ChangelogTest, ATransactionOfManyPagesIsOneWithOneCursor) {
+  ASSERT_TRUE(tidemark_->Launch().ok());
+  WaitForStatus("SOURCE_STATE_STREAMING");
+  v1::SubscribeRequest request;
+  request.set_feed("audit");
+  request.mutable_start()->mutable_earliest();
+  RecordedStream recording("changelog of many pages");
+  LiveSubscriber subscriber(tidemark_->address(), request, &recording);
+  Exec("insert into item select i, i from generate_series(1, 10000) i");
+  Exec("update item set n = n + 1 where id = 10000");
+  ASSERT_TRUE(
+      subscriber.FollowUntil([&] { return recording.finished_transactions() >= 2; }, seconds(60)))
+      << tidemark_->Diagnostics();
+  const auto seen = SeenTransactions(recording);
+  ASSERT_TRUE(seen.ok()) << seen.status();
+  ASSERT_EQ(seen->size(), 2u);
+  EXPECT_EQ((*seen)[0].changes.size(), 10'000u);
+  EXPECT_FALSE((*seen)[0].cursor.empty());
+  EXPECT_EQ((*seen)[1].changes.size(), 1u);
+  EXPECT_EQ(Folded(recording), Held());
+}
+
 // proves S16: up to now, on an idle changelog and without a write to it.
 TEST_F(ChangelogTest, AReadUpToNowEndsWhereTheChangelogEnds) {
   for (int i = 0; i < 5; ++i) Commit();

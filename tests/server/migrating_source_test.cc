@@ -349,6 +349,28 @@ TEST_F(MigratingSourceTest, WaitsForAPollWhoseSnapshotIsAPlaceInTheLog) {
   EXPECT_FALSE(side_->asked_exactly.back()) << "it does not wait for ever";
 }
 
+// proves A30: a slot that holds much keeps no poll waiting, and none of its parts is a try.
+TEST_F(MigratingSourceTest, PollsBetweenThePartsOfASlotThatHoldsMuch) {
+  const SlotMove part{SlotMove::Kind::kMovedInPart, kSlotAt + 8, true, ""};
+  for (int i = 0; i <= capture::kExactSwitchesTried; ++i) side_->moves.emplace_back(part);
+  Overlap();
+  Read();
+  EXPECT_THAT(StatusText(), HasSubstr("overlapped: slot tidemark_main holds much"));
+  EndPoll();
+  ASSERT_TRUE(WaitUntil(
+      [&] {
+        Read();
+        return checkpoint_.position() == At(polls_).bytes();
+      },
+      std::chrono::seconds(20)));
+  EXPECT_EQ(checkpoint_.migration().phase(), v1::MIGRATION_PHASE_OVERLAPPED);
+  EXPECT_THAT(side_->moves, Not(IsEmpty()));
+  // No other poll is needed for the rest.
+  Switch();
+  EXPECT_EQ(side_->asked_exactly.size(), capture::kExactSwitchesTried + 2u);
+  EXPECT_THAT(side_->asked_exactly, Not(Contains(false)));
+}
+
 // proves A46: polls that tell nothing end without a checkpoint, and the one that runs may have
 // begun before the slot was there.
 TEST_F(MigratingSourceTest, CountsPollsFromTheLastThatEndedBeforeTheSlot) {

@@ -1,6 +1,8 @@
 // The arithmetic of the cursor, without a database.
 #include "capture/changelog/pull_scope.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,6 +17,7 @@
 namespace tidemark::capture::changelog {
 namespace {
 
+using postgres::XidSnapshot;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -31,10 +34,10 @@ std::vector<ListedTransaction> Told(const PullScope& scope,
         one.xid >= scope.from_xid && (!scope.below_xid || one.xid < *scope.below_xid);
     if (!listed && !in_range) continue;
     if (!scope.visible_in.empty()) {
-      const Snapshot past = *Snapshot::Parse(scope.visible_in);
+      const XidSnapshot past = *XidSnapshot::Parse(scope.visible_in);
       const bool running =
-          std::binary_search(past.in_progress.begin(), past.in_progress.end(), one.xid);
-      if (one.xid >= past.xmax || running) continue;
+          std::binary_search(past.in_progress().begin(), past.in_progress().end(), one.xid);
+      if (one.xid >= past.xmax() || running) continue;
     }
     if (scope.behind &&
         std::pair(one.last_seq, one.xid) <= std::pair(scope.behind->last_seq, scope.behind->xid)) {
@@ -57,24 +60,12 @@ Settings By(Strategy strategy) {
   return settings;
 }
 
-TEST(SnapshotTest, IsItsTextAndBack) {
-  for (const std::string text :
-       {"1:1:", "740:745:740,743", "4294967296:9007199254740993:9007199254740992"}) {
-    const auto snapshot = Snapshot::Parse(text);
-    ASSERT_TRUE(snapshot.ok()) << snapshot.status();
-    EXPECT_EQ(snapshot->Text(), text);
-  }
-  for (const std::string text : {"", "1", "5:4:", "1:2:x", "1:2:3;4", "-1:2:"}) {
-    EXPECT_EQ(ReasonOf(Snapshot::Parse(text).status()), reason::kSourceProtocol) << text;
-  }
-}
-
 // proves P09, P10, X8, B149: 64 bits, exactly, and "9" before "10".
 TEST(PullScopeTest, ComparesIdsAsWholeNumbers) {
   v1::ChangelogCheckpoint told;
   told.set_snapshot("9007199254740992:9007199254740993:9007199254740992");
   const auto scope =
-      ScopeOf(told, Strategy::kSnapshot, *Snapshot::Parse("9007199254740994:9007199254740994:"));
+      ScopeOf(told, Strategy::kSnapshot, *XidSnapshot::Parse("9007199254740994:9007199254740994:"));
   ASSERT_TRUE(scope.ok());
   EXPECT_THAT(scope->xids, ElementsAre(kBeyondDouble));
   EXPECT_EQ(scope->from_xid, kBeyondDouble + 1);
@@ -88,20 +79,20 @@ TEST(PullScopeTest, ComparesIdsAsWholeNumbers) {
 // proves P03, P04, P20: strictly below the watermark, which is of the same snapshot as the rows.
 TEST(PullScopeTest, TheWatermarkIsNotPassed) {
   v1::ChangelogCheckpoint told;
-  auto scope = ScopeOf(told, Strategy::kXidWatermark, *Snapshot::Parse("7:12:7,9"));
+  auto scope = ScopeOf(told, Strategy::kXidWatermark, *XidSnapshot::Parse("7:12:7,9"));
   ASSERT_TRUE(scope.ok());
   EXPECT_EQ(scope->from_xid, 0u);
   EXPECT_EQ(scope->below_xid, 7u);
   EXPECT_TRUE(scope->by_xid);
   TellTransaction({.xid = 5, .last_seq = 40, .rows = 2}, &told);
-  scope = ScopeOf(told, Strategy::kXidWatermark, *Snapshot::Parse("12:12:"));
+  scope = ScopeOf(told, Strategy::kXidWatermark, *XidSnapshot::Parse("12:12:"));
   EXPECT_EQ(scope->from_xid, 6u);
   EXPECT_EQ(scope->below_xid, 12u);
 }
 
 // proves B143: the one that wrote last is told last, although its id is lower.
 TEST(PullScopeTest, TransactionsComeByTheirHighestNumber) {
-  const auto scope = ScopeOf({}, Strategy::kSnapshot, *Snapshot::Parse("878:878:"));
+  const auto scope = ScopeOf({}, Strategy::kSnapshot, *XidSnapshot::Parse("878:878:"));
   ASSERT_TRUE(scope.ok());
   const auto told = Told(*scope, {{876, 5, 2}, {877, 4, 1}});
   EXPECT_EQ(told[0].xid, 877u);
@@ -118,7 +109,7 @@ TEST(PullScopeTest, APullTellsWhatTheOneBeforeDidNotSee) {
   EXPECT_EQ(told.snapshot(), "10:13:10");
   EXPECT_TRUE(told.pulling().empty());
   EXPECT_EQ(told.transactions(), 1u);
-  const auto scope = ScopeOf(told, Strategy::kSnapshot, *Snapshot::Parse("15:15:"));
+  const auto scope = ScopeOf(told, Strategy::kSnapshot, *XidSnapshot::Parse("15:15:"));
   ASSERT_TRUE(scope.ok());
   const auto next = Told(*scope, {{9, 1, 1}, {10, 8, 1}, {11, 2, 1}, {12, 9, 1}, {14, 11, 1}});
   ASSERT_EQ(next.size(), 2u);
@@ -137,7 +128,7 @@ TEST(PullScopeTest, APullIsGoneOnWithByItsOwnSnapshot) {
   BeginPull({.snapshot = "30:30:", .highest_seq = 90, .clock_us = 2}, By(Strategy::kSnapshot),
             &told);
   EXPECT_EQ(told.pulling(), "10:20:10");
-  const auto scope = ScopeOf(told, Strategy::kSnapshot, *Snapshot::Parse("30:30:"));
+  const auto scope = ScopeOf(told, Strategy::kSnapshot, *XidSnapshot::Parse("30:30:"));
   ASSERT_TRUE(scope.ok());
   const auto rest = Told(
       *scope,
@@ -155,7 +146,7 @@ TEST(PullScopeTest, AnIdOfWhichNothingWasToldIsNotTakenForTold) {
   TellTransaction({.xid = 12, .last_seq = 9, .rows = 1}, &told);
   ASSERT_TRUE(EndPull(Strategy::kSnapshot, &told).ok());
   EXPECT_EQ(told.snapshot(), "13:13:");
-  const auto scope = ScopeOf(told, Strategy::kSnapshot, *Snapshot::Parse("25:25:"));
+  const auto scope = ScopeOf(told, Strategy::kSnapshot, *XidSnapshot::Parse("25:25:"));
   EXPECT_EQ(Told(*scope, {{12, 9, 1}, {17, 10, 1}}).size(), 1u);
 }
 
@@ -238,10 +229,9 @@ TEST(PullScopeTest, NothingIsLostOrRepeatedUnderRandomInterleavings) {
     uint64_t next_seq = 1;
     const Settings settings = By(Strategy::kSnapshot);
     const auto pull = [&](bool to_end) {
-      Snapshot now;
-      now.xmax = next_xid;
-      now.in_progress.assign(running.begin(), running.end());
-      now.xmin = running.empty() ? next_xid : *running.begin();
+      const XidSnapshot now =
+          *XidSnapshot::Parse(fmt::format("{}:{}:{}", running.empty() ? next_xid : *running.begin(),
+                                          next_xid, fmt::join(running, ",")));
       const PullScope scope = *ScopeOf(told, Strategy::kSnapshot, now);
       std::vector<ListedTransaction> seen;
       for (const auto& one : all) {

@@ -68,11 +68,19 @@ TEST(SwitchPlaceTest, HoldsForAnyOrderOfCommits) {
 
 TEST(SwitchPlaceTest, WhatWasSeenWithoutAGapCanBePassedOver) {
   const std::vector<SlotCommit> commits = {{100, 1100}, {103, 1200}, {101, 1300}, {104, 1400}};
-  EXPECT_EQ(SeenUpTo(kFrom, {}, *Seen("100:100:")), kFrom);
-  EXPECT_EQ(SeenUpTo(kFrom, commits, *Seen("110:110:")), 1400u);
-  EXPECT_EQ(SeenUpTo(kFrom, commits, *Seen("101:104:101")), 1200u);
-  EXPECT_EQ(SeenUpTo(kFrom, commits, *Seen("100:104:100,101")), kFrom);
-  EXPECT_EQ(SeenUpTo(kFrom, commits, *Seen("101:110:101")), 1200u) << "104 lies behind 101";
+  const auto expect_passed = [&](const std::optional<XidSnapshot>& seen, postgres::Lsn at,
+                                 bool exact) {
+    const SwitchPlace place = PlaceBeforeMore(kFrom, commits, seen);
+    EXPECT_EQ(place.at, at);
+    EXPECT_EQ(place.exact, exact);
+  };
+  expect_passed(Seen("110:110:"), 1400, true);
+  expect_passed(Seen("101:104:101"), 1200, true);
+  expect_passed(Seen("101:110:101"), 1200, true);  // 104 lies behind 101.
+  // Else it would stand there for ever.
+  expect_passed(Seen("100:104:100,101"), 1400, false);
+  expect_passed(std::nullopt, 1400, false);
+  EXPECT_EQ(PlaceBeforeMore(kFrom, {}, Seen("100:100:")).at, kFrom);
 }
 
 // proves K7

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "proto/reason.h"
 
 namespace tidemark::capture::postgres {
@@ -36,8 +38,24 @@ TEST(XidSnapshotTest, NothingInProgress) {
   EXPECT_FALSE(snapshot->Sees(7));
 }
 
+TEST(XidSnapshotTest, IsItsTextAndBack) {
+  for (const std::string text :
+       {"1:1:", "740:745:740,743", "4294967296:9007199254740993:9007199254740992"}) {
+    const auto snapshot = XidSnapshot::Parse(text);
+    ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+    EXPECT_EQ(snapshot->Text(), text);
+  }
+}
+
+TEST(XidSnapshotTest, EndsEarlier) {
+  const XidSnapshot snapshot = *XidSnapshot::Parse("740:750:740,743,748");
+  EXPECT_EQ(snapshot.EndingAt(760).Text(), "740:750:740,743,748");
+  EXPECT_EQ(snapshot.EndingAt(746).Text(), "740:746:740,743");
+  EXPECT_EQ(snapshot.EndingAt(740).Text(), "740:740:");
+}
+
 TEST(XidSnapshotTest, RefusesOtherText) {
-  for (const char* text : {"", "7", "7:", "a:b:", "7:8:x", "7:8:9;10", "7,8", "8:7:"}) {
+  for (const char* text : {"", "7", "7:", "a:b:", "7:8:x", "7:8:9;10", "7,8", "8:7:", "-1:2:"}) {
     const auto snapshot = XidSnapshot::Parse(text);
     if (snapshot.ok()) {
       EXPECT_STREQ(text, "7:8") << "was taken";
