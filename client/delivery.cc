@@ -73,6 +73,7 @@ absl::Status Delivery::TakeOpened(const v1::Opened& opened) {
 
 absl::Status Delivery::BeginBootstrap() {
   const bool again = handed_over_in_bootstrap_;
+  bound_position_.clear();
   handed_over_in_bootstrap_ = false;
   last_position_.clear();
   open_position_.clear();
