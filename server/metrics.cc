@@ -202,10 +202,7 @@ MetricFamily OfFeeds(const FeedMetric& metric, const v1::GetStatusResponse& stat
 class StatusCollectable final : public prometheus::Collectable {
  public:
   explicit StatusCollectable(const StatusReport& report) : report_(report) {}
-  std::vector<MetricFamily> Collect() const override {
-    const auto status = report_.Get("");
-    return status.ok() ? MetricsOf(*status) : std::vector<MetricFamily>();
-  }
+  std::vector<MetricFamily> Collect() const override { return MetricsOf(report_.Everything()); }
 
  private:
   const StatusReport& report_;

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "proto/timestamps.h"
+#include "server/limits.h"
+#include "server/status_size.h"
 
 namespace tidemark {
 
@@ -29,21 +31,33 @@ void StatusReport::SampleDisk() {
 absl::StatusOr<v1::GetStatusResponse> StatusReport::Get(std::string_view feed) const {
   v1::GetStatusResponse response;
   if (feed.empty()) {
-    for (const auto& each : feeds_.feeds()) *response.add_feeds() = StatusOf(*each);
+    response = Everything();
   } else {
     const auto found = feeds_.Find(feed);
     if (!found.ok()) return found.status();
     *response.add_feeds() = StatusOf(**found);
+    AddServer(&response);
   }
-  response.set_server_version(server_version_);
-  *response.mutable_started() = ToTimestamp(started_);
-  v1::StoreStatus* store = response.mutable_store();
+  FitStatus(limits::message_bytes_max, &response);
+  return response;
+}
+
+v1::GetStatusResponse StatusReport::Everything() const {
+  v1::GetStatusResponse response;
+  for (const auto& each : feeds_.feeds()) *response.add_feeds() = StatusOf(*each);
+  AddServer(&response);
+  return response;
+}
+
+void StatusReport::AddServer(v1::GetStatusResponse* response) const {
+  response->set_server_version(server_version_);
+  *response->mutable_started() = ToTimestamp(started_);
+  v1::StoreStatus* store = response->mutable_store();
   store->set_path(store_path_);
   store->set_disk_bytes(disk_bytes_);
   store->set_disk_free_bytes(disk_free_bytes_);
-  response.set_streams(static_cast<uint32_t>(streams_.Count("")));
-  response.set_draining(streams_.draining());
-  return response;
+  response->set_streams(static_cast<uint32_t>(streams_.Count("")));
+  response->set_draining(streams_.draining());
 }
 
 v1::FeedStatus StatusReport::StatusOf(const Feed& feed) const {
