@@ -91,10 +91,11 @@ void PrintDetails(const v1::FeedStatus& feed) {
                feed.stop().finished() ? "finished" : "not reached");
   }
   fmt::print(
-      "  floor {}, checkpoint {}, progress {}, folded {}; captured {} transactions, {} "
+      "  floor {}, checkpoint {}, progress {}, folded {} ({} behind); captured {} transactions, {} "
       "changes\n",
       PositionText(feed.floor()), PositionText(feed.checkpoint()), PositionText(feed.progress()),
-      PositionText(feed.folded()), feed.transactions_captured(), feed.changes_captured());
+      PositionText(feed.folded()), BytesText(feed.unfolded_bytes()), feed.transactions_captured(),
+      feed.changes_captured());
 }
 
 void PrintStatus(const v1::GetStatusResponse& status) {
