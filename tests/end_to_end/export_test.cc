@@ -272,8 +272,8 @@ TEST_F(ExportTest, KilledInItsRowsUnderAWriterItBeginsThemAnew) {
       seconds(60), [&] { return Status().DebugString(); }));
   StatementWriter writer(
       *postgres_,
-      [](int done) {
-        return fmt::format("insert into other values ({}, 'x')", kBefore + 1 + done);
+      [](int tried) {
+        return fmt::format("insert into other values ({}, 'x')", kBefore + 1 + tried);
       },
       std::chrono::milliseconds(1));
   const std::vector<std::string> options = {"--from", "snapshot", "--until",
