@@ -49,7 +49,9 @@ absl::StatusOr<v1::SubscribeRequest> RequestOf(const ExportState& state) {
   const auto start = ParsePoint(fixed ? state.cursor : asked.from);
   if (!start.ok()) return start.status();
   *request.mutable_start() = *start;
-  const auto until = ParseBound(fixed && !state.bound.empty() ? state.bound : asked.until);
+  // The same time is the same bound; only now is not.
+  const bool keeps_bound = fixed && asked.until == "now" && !state.bound.empty();
+  const auto until = ParseBound(keeps_bound ? state.bound : asked.until);
   if (!until.ok()) return until.status();
   *request.mutable_until() = *until;
   return request;

@@ -147,6 +147,18 @@ TEST_F(BoundedDeliveryTest, AsksForNowAnewWhereTheRowsBeginAnew) {
                           "row 1/0 read 1 \"Ann\"", "bound 0/40", "rows end cursor-30"));
 }
 
+// proves S23: commits later than the time may stand before the position that was found for it.
+TEST_F(BoundedDeliveryTest, AsksForATimeAgain) {
+  v1::Until until;
+  until.mutable_time()->set_seconds(100);
+  Delivery delivery(handler_, start_, until, 1 << 20);
+  delivery.BeginStream();
+  ASSERT_TRUE(delivery.Take(OpenedRecord("cursor-5")).ok());
+  ASSERT_TRUE(delivery.Take(BoundRecord(20)).ok());
+  EXPECT_EQ(delivery.NextStart().cursor(), "cursor-5");
+  EXPECT_EQ(delivery.NextUntil().time().seconds(), 100);
+}
+
 TEST_F(BoundedDeliveryTest, KeepsABoundThatWasFixedByWhoAskedForIt) {
   v1::Until fixed;
   fixed.set_native_position("0/20");
