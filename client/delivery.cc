@@ -55,8 +55,10 @@ absl::Status Delivery::Take(const v1::SubscribeResponse& record) {
 absl::Status Delivery::TakeBound(const v1::Bound& bound) {
   if (bound.position() == bound_position_) return absl::OkStatus();
   bound_position_ = bound.position();
-  // Of a bound that was asked for as "now" or as a time: a stream that is opened anew keeps it.
-  if (!bound.native_position().empty()) until_.set_native_position(bound.native_position());
+  // A stream that is opened anew keeps what "now" turned out to be. A time is asked anew: the same
+  // time is the same bound, while the position that was found for it may lie behind commits that
+  // are later.
+  if (asked_until_.has_now()) until_.set_native_position(bound.native_position());
   return handler_.OnBound(bound);
 }
 
@@ -73,6 +75,7 @@ absl::Status Delivery::TakeOpened(const v1::Opened& opened) {
 
 absl::Status Delivery::BeginBootstrap() {
   const bool again = handed_over_in_bootstrap_;
+  bound_position_.clear();
   handed_over_in_bootstrap_ = false;
   last_position_.clear();
   open_position_.clear();

@@ -21,13 +21,15 @@ class Delivery {
   Delivery(FeedHandler& handler, v1::Start start, v1::Until until, uint64_t held_bytes_max)
       : handler_(handler),
         start_(std::move(start)),
-        until_(std::move(until)),
+        asked_until_(std::move(until)),
+        until_(asked_until_),
         assembler_(held_bytes_max) {}
 
   // Where the next stream must begin: strictly behind what was handed over, once there is a cursor.
   v1::Start NextStart() const;
-  // Where it must end: where the first one ends, once that is known.
-  const v1::Until& NextUntil() const { return until_; }
+  // Where it must end: where this one ends, once that is known. Rows that begin anew are newer than
+  // a bound that was looked up for those before; nothing was final yet, so it is asked anew.
+  const v1::Until& NextUntil() const { return cursor_.empty() ? asked_until_ : until_; }
   // Empty before the first.
   const std::string& cursor() const { return cursor_; }
 
@@ -60,6 +62,7 @@ class Delivery {
 
   FeedHandler& handler_;
   const v1::Start start_;
+  const v1::Until asked_until_;
   v1::Until until_;
   std::string bound_position_;
   ChangeAssembler assembler_;

@@ -57,7 +57,8 @@ class FeedHandler {
   // Everything up to its cursor was handed over or filtered out. Its cursor is empty in a
   // bootstrap.
   virtual absl::Status OnProgress(const v1::Progress& /*progress*/) { return absl::OkStatus(); }
-  // The bound of the read, once it is known. Not handed over again after a reconnect that keeps it.
+  // The bound of the read, once it is known. Not handed over again after a reconnect that keeps it;
+  // a bootstrap that starts anew looks "now" up anew.
   virtual absl::Status OnBound(const v1::Bound& /*bound*/) { return absl::OkStatus(); }
   // Changes may be missing here. Its to_cursor resumes behind it; empty in a bootstrap.
   virtual absl::Status OnGap(const v1::Gap& /*gap*/) { return absl::OkStatus(); }

@@ -59,7 +59,7 @@ inline constexpr std::string_view kServerDraining = "SERVER_DRAINING";  // UNAVA
 inline constexpr std::string_view kStreamsExhausted = "STREAMS_EXHAUSTED";  // RESOURCE_EXHAUSTED
 inline constexpr std::string_view kClientStalled = "CLIENT_STALLED";        // DEADLINE_EXCEEDED
 inline constexpr std::string_view kFeedRestarted =
-    "FEED_RESTARTED";  // ABORTED: bootstrap must begin again
+    "FEED_RESTARTED";  // ABORTED: bootstrap must begin again; no server sends it yet
 // Store.
 inline constexpr std::string_view kStoreFormatNewer = "STORE_FORMAT_NEWER";
 inline constexpr std::string_view kStoreDamaged = "STORE_DAMAGED";

@@ -74,6 +74,7 @@ v1::FeedStatus Feed::Status() const {
   status.set_generation(store.generation());
   status.set_log_bytes(store.log_bytes());
   status.set_log_transactions(store.log_transactions());
+  status.set_unfolded_bytes(store.unfolded_bytes());
 
   const auto set = [this](const Position& position, v1::PositionStatus* out) {
     *out = Describe(position);

@@ -85,6 +85,8 @@ const std::vector<FeedMetric>& FeedMetrics() {
        [](const auto& feed) { return feed.log_bytes(); }},
       {"tidemark_feed_log_transactions", "Transactions in the stored log.", MetricType::Gauge,
        [](const auto& feed) { return feed.log_transactions(); }},
+      {"tidemark_feed_unfolded_bytes", "Bytes of the log that are not folded into the rows yet.",
+       MetricType::Gauge, [](const auto& feed) { return feed.unfolded_bytes(); }},
       {"tidemark_feed_streams", "Open streams.", MetricType::Gauge,
        [](const auto& feed) { return feed.streams(); }},
       {"tidemark_feed_table_problems", "Tables that need a person while the others go on.",
@@ -206,10 +208,7 @@ MetricFamily OfFeeds(const FeedMetric& metric, const v1::GetStatusResponse& stat
 class StatusCollectable final : public prometheus::Collectable {
  public:
   explicit StatusCollectable(const StatusReport& report) : report_(report) {}
-  std::vector<MetricFamily> Collect() const override {
-    const auto status = report_.Get("");
-    return status.ok() ? MetricsOf(*status) : std::vector<MetricFamily>();
-  }
+  std::vector<MetricFamily> Collect() const override { return MetricsOf(report_.Everything()); }
 
  private:
   const StatusReport& report_;
@@ -226,6 +225,9 @@ std::vector<MetricFamily> MetricsOf(const v1::GetStatusResponse& status) {
                               static_cast<double>(status.store().disk_bytes())));
   families.push_back(OfServer("tidemark_store_disk_free_bytes", "Bytes free on the store's disk.",
                               static_cast<double>(status.store().disk_free_bytes())));
+  families.push_back(OfServer("tidemark_store_failing",
+                              "1: the store cannot take or fold the log of a feed.",
+                              status.store().has_last_error()));
   families.push_back(OfServer("tidemark_streams", "Open streams of all feeds.", status.streams()));
   families.push_back(
       OfServer("tidemark_draining", "1: the server is stopping.", status.draining() ? 1 : 0));

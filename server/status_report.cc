@@ -1,11 +1,43 @@
 #include "server/status_report.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <optional>
 #include <utility>
 
+#include "proto/reason.h"
 #include "proto/timestamps.h"
+#include "server/limits.h"
+#include "server/status_size.h"
 
 namespace tidemark {
+namespace {
+
+constexpr std::string_view kStoreReasons[] = {reason::kStoreFull, reason::kStoreIo,
+                                              reason::kStoreDamaged, reason::kFoldBehind};
+
+// With the feed's name in front, since the error is shown apart from it.
+std::optional<v1::StatusError> StoreErrorOf(const Feed& feed) {
+  v1::FeedStatus captured;
+  feed.capture().Fill(&captured);
+  v1::StatusError error = captured.last_error();
+  if (std::find(std::begin(kStoreReasons), std::end(kStoreReasons), error.reason()) ==
+      std::end(kStoreReasons)) {
+    const absl::Status fold = feed.store().fold_status();
+    if (fold.ok()) return std::nullopt;
+    error.Clear();
+    error.set_reason(ReasonOf(fold));
+    error.set_message("rows fall behind: " + std::string(fold.message()));
+    error.set_retried(true);
+  }
+  error.set_message(fmt::format("feed {}: {}", feed.name(), error.message()));
+  return error;
+}
+
+}  // namespace
 
 StatusReport::StatusReport(const FeedDirectory& feeds, const StreamRegistry& streams,
                            const store::Store& store, std::string store_path,
@@ -29,21 +61,40 @@ void StatusReport::SampleDisk() {
 absl::StatusOr<v1::GetStatusResponse> StatusReport::Get(std::string_view feed) const {
   v1::GetStatusResponse response;
   if (feed.empty()) {
-    for (const auto& each : feeds_.feeds()) *response.add_feeds() = StatusOf(*each);
+    response = Everything();
   } else {
     const auto found = feeds_.Find(feed);
     if (!found.ok()) return found.status();
     *response.add_feeds() = StatusOf(**found);
+    AddServer(&response);
   }
-  response.set_server_version(server_version_);
-  *response.mutable_started() = ToTimestamp(started_);
-  v1::StoreStatus* store = response.mutable_store();
+  FitStatus(limits::message_bytes_max, &response);
+  return response;
+}
+
+v1::GetStatusResponse StatusReport::Everything() const {
+  v1::GetStatusResponse response;
+  for (const auto& each : feeds_.feeds()) *response.add_feeds() = StatusOf(*each);
+  AddServer(&response);
+  return response;
+}
+
+void StatusReport::AddServer(v1::GetStatusResponse* response) const {
+  response->set_server_version(server_version_);
+  *response->mutable_started() = ToTimestamp(started_);
+  v1::StoreStatus* store = response->mutable_store();
   store->set_path(store_path_);
   store->set_disk_bytes(disk_bytes_);
   store->set_disk_free_bytes(disk_free_bytes_);
-  response.set_streams(static_cast<uint32_t>(streams_.Count("")));
-  response.set_draining(streams_.draining());
-  return response;
+  for (const auto& feed : feeds_.feeds()) {
+    const std::optional<v1::StatusError> error = StoreErrorOf(*feed);
+    if (error && (!store->has_last_error() ||
+                  FromTimestamp(error->at()) > FromTimestamp(store->last_error().at()))) {
+      *store->mutable_last_error() = *error;
+    }
+  }
+  response->set_streams(static_cast<uint32_t>(streams_.Count("")));
+  response->set_draining(streams_.draining());
 }
 
 v1::FeedStatus StatusReport::StatusOf(const Feed& feed) const {

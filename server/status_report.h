@@ -21,8 +21,11 @@ class StatusReport {
   StatusReport(const FeedDirectory& feeds, const StreamRegistry& streams, const store::Store& store,
                std::string store_path, std::string server_version, absl::Time started);
 
-  // Empty feed: all feeds. FEED_UNKNOWN.
+  // Empty feed: all feeds. What does not fit into one message is left out (FitStatus).
+  // FEED_UNKNOWN.
   absl::StatusOr<v1::GetStatusResponse> Get(std::string_view feed) const;
+  // All feeds, with nothing left out: for readers in this process.
+  v1::GetStatusResponse Everything() const;
   // Asks the disk how full it is, which may take as long as the disk likes; Get answers with what
   // was found last. The constructor does it once.
   void SampleDisk();
@@ -32,6 +35,7 @@ class StatusReport {
 
  private:
   v1::FeedStatus StatusOf(const Feed& feed) const;
+  void AddServer(v1::GetStatusResponse* response) const;
 
   const FeedDirectory& feeds_;
   const StreamRegistry& streams_;

@@ -1,5 +1,6 @@
 #include "server/stop_at_call.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -40,18 +41,22 @@ absl::Status StopAtCall::Give(const v1::StopAtRequest& request, const FeedDirect
   if (!found.ok()) return found.status();
   Feed* const feed = *found;
   std::string requested = StopOrderText(request.until());
+  std::optional<Position> bound;
   if (request.until().has_cursor()) {
     const auto boundary = ReachableBoundary(*feed, request.until().cursor());
     if (!boundary.ok()) return boundary.status();
+    // For people; where it is depends on its generation, which the text leaves out.
     requested = feed->source().NativeText(*boundary);
+    bound = *boundary;
   } else if (request.until().has_native_position()) {
     const auto position = feed->source().ParseNative(requested, feed->store().generation());
     if (!position.ok()) return position.status();
   }
-  feed->stop().Give(std::move(requested), [call = shared_from_this(),
-                                           feed](const absl::StatusOr<v1::StopRecord>& record) {
+  const auto answer = [call = shared_from_this(),
+                       feed](const absl::StatusOr<v1::StopRecord>& record) {
     call->Answer(record.status(), record.ok() ? ResponseOf(*feed, *record) : v1::StopAtResponse());
-  });
+  };
+  feed->stop().Give(std::move(requested), bound, answer);
   return absl::OkStatus();
 }
 

@@ -82,11 +82,16 @@ absl::StatusOr<v1::StopRecord> StopKeeper::Resolve(const StopOrders::Order& orde
     return status;
   }
   if (parsed->kind != StopOrder::Kind::kNative) return record;
-  const auto bound = feed_.source().ParseNative(parsed->native, feed_.store().generation());
+  const uint32_t generation = feed_.store().generation();
+  const absl::StatusOr<Position> bound =
+      order.bound ? *order.bound : feed_.source().ParseNative(parsed->native, generation);
   if (!bound.ok()) return bound.status();
   record.set_bound(std::string(bound->WithOrdinal(0).bytes()));
   const Position reached = feed_.tail().proved();
-  if (feed_.store().snapshot_whole() && bound->WithOrdinal(0) < reached.WithOrdinal(0)) {
+  const bool is_passed =
+      feed_.store().snapshot_whole() && bound->WithOrdinal(0) < reached.WithOrdinal(0);
+  // Capture goes on in a later generation: it never comes there again.
+  if (is_passed || bound->generation() < generation) {
     return ErrorWithReason(
         absl::StatusCode::kOutOfRange, reason::kBoundBeforeStart,
         fmt::format("feed {} is to stop at {}, but its log has come to {} already; choose a later "

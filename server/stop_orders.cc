@@ -1,7 +1,5 @@
 #include "server/stop_orders.h"
 
-#include <utility>
-
 namespace tidemark {
 
 StopOrders::StopOrders(std::string configured, v1::StopRecord stored, std::function<void()> wake)
@@ -11,11 +9,12 @@ StopOrders::StopOrders(std::string configured, v1::StopRecord stored, std::funct
   orders_.push_back({.requested = std::move(configured), .by_configuration = true, .done = {}});
 }
 
-void StopOrders::Give(std::string requested, Done done) {
+void StopOrders::Give(std::string requested, const std::optional<Position>& bound, Done done) {
   {
     std::lock_guard lock(mutex_);
     if (closed_.ok()) {
-      orders_.push_back({.requested = std::move(requested), .done = std::move(done)});
+      orders_.push_back(
+          {.requested = std::move(requested), .bound = bound, .done = std::move(done)});
       done = nullptr;
     }
   }

@@ -7,9 +7,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/position.h"
 #include "tidemark/v1/stored.pb.h"
 
 namespace tidemark {
@@ -24,6 +26,9 @@ class StopOrders {
   struct Order {
     // As ParseStopOrder takes it.
     std::string requested;
+    // Where that is, if the order names it with its generation (a cursor does); else `requested` is
+    // of the generation in which it is carried out.
+    std::optional<Position> bound = std::nullopt;
     bool by_configuration = false;
     Done done;
   };
@@ -32,7 +37,8 @@ class StopOrders {
   // written is a new order; else what was ordered since stands. `wake` brings capture here.
   StopOrders(std::string configured, v1::StopRecord stored, std::function<void()> wake);
 
-  void Give(std::string requested, Done done);
+  void Give(std::string requested, Done done) { Give(std::move(requested), {}, std::move(done)); }
+  void Give(std::string requested, const std::optional<Position>& bound, Done done);
   // As it is in the store.
   v1::StopRecord record() const;
   bool finished() const { return record().finished(); }

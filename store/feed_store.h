@@ -144,6 +144,8 @@ class FeedStore {
   // Log bytes by estimate: from a boundary to the head, and in all.
   virtual uint64_t BytesBehind(const Position& boundary) const = 0;
   virtual uint64_t log_bytes() const = 0;
+  // Log bytes that are not folded into the rows yet. From memory.
+  virtual uint64_t unfolded_bytes() const = 0;
   // Transactions in the log. In a store that was made with format 1, what was written then is not
   // counted.
   virtual uint64_t log_transactions() const = 0;

@@ -446,6 +446,11 @@ uint64_t StoredFeed::log_bytes() const {
   return now.log_bytes_written - now.log_bytes_trimmed;
 }
 
+uint64_t StoredFeed::unfolded_bytes() const {
+  const FeedBoundaries now = state_.Get();
+  return now.log_bytes_written - std::min(now.log_bytes_written, now.log_bytes_folded);
+}
+
 uint64_t StoredFeed::log_transactions() const {
   const FeedBoundaries now = state_.Get();
   return now.log_transactions_written - now.log_transactions_trimmed;

@@ -73,6 +73,7 @@ class StoredFeed final : public FeedStore {
   int64_t floor_commit_time_us() const override { return state_.Get().floor_commit_time_us; }
   uint64_t BytesBehind(const Position& boundary) const override;
   uint64_t log_bytes() const override;
+  uint64_t unfolded_bytes() const override;
   uint64_t log_transactions() const override;
 
   absl::StatusOr<v1::TableSchema> Schema(uint64_t schema_id) const override {

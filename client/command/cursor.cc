@@ -81,8 +81,7 @@ void AddCursor(CLI::App& app, const client::ChannelOptions& server, int* exit_co
       command->add_subcommand("resolve", "Prints the cursor of a point of the feed");
   resolve->fallthrough();
   resolve->add_option("FEED", options->feed, "Feed")->required();
-  resolve->add_option("POINT", options->point, "earliest, latest, a time, or a native position")
-      ->required();
+  resolve->add_option("POINT", options->point, "earliest or latest")->required();
   resolve->add_flag("--json", options->json, "ResolveCursorResponse as JSON");
   resolve->callback([&server, exit_code, options] { *exit_code = Resolve(server, *options); });
 }

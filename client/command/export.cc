@@ -14,6 +14,7 @@
 #include "client/command/point.h"
 #include "client/command/report.h"
 #include "client/feed_client.h"
+#include "proto/reason.h"
 
 namespace tidemark::command {
 namespace {
@@ -23,7 +24,9 @@ constexpr char kExportHelp[] =
     "when everything up to the bound is in it and on the disk. Beside it FILE.manifest.json says\n"
     "what it holds: counts, SHA-256, first and last position, and the cursor with which the next\n"
     "export begins. Killed, or out of space, the same command goes on where it stopped, up to the\n"
-    "same bound; each change is in the file once. A file that is there is never replaced.\n\n"
+    "same bound; each change is in the file once. Only in the rows of --from snapshot there is no\n"
+    "place to go on from: they begin anew, and now is asked anew. A file that is there is never\n"
+    "replaced.\n\n"
     "jsonl: as in tidemark tail. csv: one table; __op,__pos,__seq,__table,__absent, then its\n"
     "columns; NULL is empty, an empty text is \"\", bytes are base64, lists are JSON.";
 
@@ -40,11 +43,15 @@ absl::StatusOr<v1::SubscribeRequest> RequestOf(const ExportState& state) {
   request.set_label("tidemark export");
   for (const std::string& table : asked.tables) request.mutable_filter()->add_tables(table);
   for (const std::string& op : asked.ops) request.mutable_filter()->add_ops(OpNames().at(op));
-  // An earlier run fixed both.
-  const auto start = ParsePoint(state.cursor.empty() ? asked.from : state.cursor);
+  // An earlier run fixed both, unless it ended in the rows of a bootstrap: those that begin now are
+  // newer than its bound may be.
+  const bool fixed = !state.cursor.empty();
+  const auto start = ParsePoint(fixed ? state.cursor : asked.from);
   if (!start.ok()) return start.status();
   *request.mutable_start() = *start;
-  const auto until = ParseBound(state.bound.empty() ? asked.until : state.bound);
+  // The same time is the same bound; only now is not.
+  const bool keeps_bound = fixed && asked.until == "now" && !state.bound.empty();
+  const auto until = ParseBound(keeps_bound ? state.bound : asked.until);
   if (!until.ok()) return until.status();
   *request.mutable_until() = *until;
   return request;
@@ -68,6 +75,17 @@ absl::Status ReadFeed(const client::ChannelOptions& server, const Options& optio
   return absl::CancelledError("interrupted; the same command goes on where it stopped");
 }
 
+// What to do about the unfinished file, where the same command can never go on with it.
+absl::Status WithRemedy(const absl::Status& end, const std::filesystem::path& file) {
+  if (ReasonOf(end) != reason::kBoundBeforeSnapshot) return end;
+  return ErrorWithReason(
+      end.code(), ReasonOf(end),
+      fmt::format("{}; nothing in {}.part is final: remove {}.part* before another command",
+                  std::string_view(end.message().data(), end.message().size()), file.string(),
+                  file.string()),
+      DetailsOf(end));
+}
+
 int Export(const client::ChannelOptions& server, const Options& options) {
   const std::string where = fmt::format("{}, feed {}", server.server, options.request.feed);
   // Before anything is touched.
@@ -86,7 +104,7 @@ int Export(const client::ChannelOptions& server, const Options& options) {
     if (end.ok() || writer.state() != (*file)->saved()) {
       if (auto saved = (*file)->SaveState(writer.state()); !saved.ok() && end.ok()) end = saved;
     }
-    if (!end.ok()) return Report(end, where);
+    if (!end.ok()) return Report(WithRemedy(end, options.file), where);
   }
   if (!(*file)->is_done()) {
     if (auto done = (*file)->Finish((*file)->saved()); !done.ok()) return Report(done, where);

@@ -28,7 +28,8 @@ struct ExportRequest {
 
 struct ExportState {
   ExportRequest request;
-  // The bound that `until` turned out to be, in the source's own form; empty while not known.
+  // The bound that `until` turned out to be, in the source's own form; empty while not known. It
+  // holds for a later run once there is a cursor.
   std::string bound;
   // The first `bytes` of the file hold everything up to this cursor. Empty: nothing was finished.
   std::string cursor;

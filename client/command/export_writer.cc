@@ -77,10 +77,8 @@ absl::Status ExportWriter::OnRowsEnd(std::string_view cursor) {
 }
 
 absl::Status ExportWriter::OnRowsAgain() {
-  const std::string bound = now_.bound;
   now_ = ExportState();
   now_.request = boundary_.request;
-  now_.bound = bound;
   boundary_ = now_;
   fitting_schema_id_ = 0;
   in_transaction_ = false;

@@ -13,7 +13,7 @@ absl::StatusOr<v1::Start> ParsePoint(const std::string& text) {
     start.mutable_earliest();
   } else if (text == "latest") {
     start.mutable_latest();
-  } else if (text.find('/') != std::string::npos) {
+  } else if (text.find_first_of("/ ") != std::string::npos) {
     start.set_native_position(text);
   } else if (text.find(':') != std::string::npos) {
     if (!google::protobuf::util::TimeUtil::FromString(text, start.mutable_time())) {

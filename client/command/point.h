@@ -9,18 +9,18 @@
 namespace tidemark::command {
 
 inline constexpr char kPointHelp[] =
-    "snapshot (current rows, then the log), earliest, latest, a cursor, a time as "
-    "2026-03-01T12:00:00Z, or a position in the source's own form (0/16B3748)";
+    "snapshot (current rows, then the log), earliest, latest, or a cursor";
 
 inline constexpr char kBoundHelp[] =
-    "now (what is durable at the source when it is asked), a cursor, a time, or a position in the "
-    "source's own form";
+    "now (what is durable at the source when it is asked), a cursor, a time as "
+    "2026-03-01T12:00:00Z, or a position in the source's own form (0/16B3748, \"poll 17\")";
 
 // By its looks, as below.
 absl::StatusOr<v1::Until> ParseBound(const std::string& text);
 
-// By its looks: a word of the list above; with a slash a native position; with a colon a time; else
-// a cursor.
+// By its looks: a word of the list above; with a slash or a blank a native position; with a colon a
+// time; else a cursor. Times and native positions are of the contract, but servers answer
+// FEATURE_UNSUPPORTED to them as a start, so that no help offers them there.
 absl::StatusOr<v1::Start> ParsePoint(const std::string& text);
 
 }  // namespace tidemark::command

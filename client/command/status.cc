@@ -74,6 +74,10 @@ void PrintDetails(const v1::FeedStatus& feed) {
   if (feed.has_snapshot() && !feed.snapshot().has_finished()) PrintSnapshot(feed.snapshot());
   fmt::print("{}", SourceStatusText(feed));
   PrintTables(feed);
+  if (feed.tables_left_out() > 0) {
+    fmt::print("  {} entries of tables left out: too many for one message\n",
+               feed.tables_left_out());
+  }
   if (!feed.slot().name().empty()) PrintSlot(feed.slot());
   if (feed.has_last_gap()) {
     fmt::print("  generation {}; gap at {}, from {} to {} ({}): {}: {}\n", feed.generation(),
@@ -87,10 +91,11 @@ void PrintDetails(const v1::FeedStatus& feed) {
                feed.stop().finished() ? "finished" : "not reached");
   }
   fmt::print(
-      "  floor {}, checkpoint {}, progress {}, folded {}; captured {} transactions, {} "
+      "  floor {}, checkpoint {}, progress {}, folded {} ({} behind); captured {} transactions, {} "
       "changes\n",
       PositionText(feed.floor()), PositionText(feed.checkpoint()), PositionText(feed.progress()),
-      PositionText(feed.folded()), feed.transactions_captured(), feed.changes_captured());
+      PositionText(feed.folded()), BytesText(feed.unfolded_bytes()), feed.transactions_captured(),
+      feed.changes_captured());
 }
 
 void PrintStatus(const v1::GetStatusResponse& status) {

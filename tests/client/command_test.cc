@@ -5,7 +5,10 @@
 
 #include <fstream>
 #include <set>
+#include <utility>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tests/client/readme_command.h"
 #include "tests/testing/built_paths.h"
 #include "tests/testing/file_text.h"
@@ -256,6 +259,77 @@ TEST_F(CommandTest, CursorsAreResolvedInspectedAndUsed) {
   const CommandResult tail =
       Run({"tail", "main", "--from", cursor, "--format", "jsonl", "--max-transactions", "1"});
   EXPECT_EQ(Member(tail.out, "id"), "101") << tail.err;
+}
+
+class HelpTest : public CommandTest {
+ protected:
+  // The help of a command names this form of a point, and the command takes it.
+  void ExpectTaken(const std::string& command, const std::string& named,
+                   const std::vector<std::string>& arguments) {
+    EXPECT_THAT(Run({command, "--help"}).out, HasSubstr(named));
+    std::vector<std::string> line = {command};
+    line.insert(line.end(), arguments.begin(), arguments.end());
+    const CommandResult result = Run(line);
+    EXPECT_EQ(result.exit_code, 0) << ::testing::PrintToString(line) << result.err;
+  }
+  std::string Cursor(const std::string& point) {
+    const CommandResult resolved = Run({"cursor", "resolve", "main", point});
+    EXPECT_EQ(resolved.exit_code, 0) << resolved.err;
+    return resolved.exit_code == 0 ? LinesOf(resolved.out).at(0) : "";
+  }
+  static std::string TimeNow() {
+    return absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", absl::Now(), absl::UTCTimeZone());
+  }
+  std::string FlushedNow() {
+    return postgres_->QueryValue("select pg_current_wal_flush_lsn()").value_or("?");
+  }
+};
+
+TEST_F(HelpTest, EveryFormThatAHelpOffersIsTaken) {
+  Sql("insert into account values (101)");
+  const std::vector<std::pair<std::string, std::string>> starts = {
+      {"snapshot (current rows, then the log)", "snapshot"},
+      {"earliest", "earliest"},
+      {"latest", "latest"},
+      {"a cursor", Cursor("earliest")}};
+  for (const auto& [named, start] : starts) {
+    ExpectTaken("tail", named, {"main", "--from", start, "--until", "now"});
+    ExpectTaken("export", named,
+                {"main", "--from", start, "--out",
+                 (tidemark_->scratch_dir() / ("from_" + start.substr(0, 20))).string()});
+  }
+  const std::vector<std::pair<std::string, std::string>> bounds = {
+      {"now (what is durable at the source", "now"},
+      {"a cursor", Cursor("latest")},
+      {"a time as 2026-03-01T12:00:00Z", TimeNow()},
+      {"a position in the source's own form (0/16B3748", FlushedNow()}};
+  int file = 0;
+  for (const auto& [named, bound] : bounds) {
+    ExpectTaken("tail", named, {"main", "--from", "earliest", "--until", bound});
+    ExpectTaken("export", named,
+                {"main", "--until", bound, "--out",
+                 (tidemark_->scratch_dir() / fmt::format("until_{}", file++)).string()});
+  }
+  ExpectTaken("stop", "now", {"main", "--at", "now"});
+  ExpectTaken("stop", "never", {"main", "--at", "never"});
+  ExpectTaken("stop", "a time as 2026-03-01T12:00:00Z", {"main", "--at", TimeNow()});
+  ExpectTaken("stop", "never", {"main", "--at", "never"});
+  ExpectTaken("stop", "0/16B3748", {"main", "--at", FlushedNow()});
+}
+
+TEST_F(HelpTest, WhatServersDoNotTakeAsAStartIsNotOfferedAndSaysSo) {
+  for (const std::string& start : {TimeNow(), FlushedNow()}) {
+    const CommandResult tail = Run({"tail", "main", "--from", start, "--until", "now"});
+    EXPECT_EQ(tail.exit_code, 1);
+    EXPECT_THAT(tail.err, HasSubstr("FEATURE_UNSUPPORTED"));
+    const CommandResult resolved = Run({"cursor", "resolve", "main", start});
+    EXPECT_EQ(resolved.exit_code, 1);
+    EXPECT_THAT(resolved.err, HasSubstr("FEATURE_UNSUPPORTED"));
+  }
+  EXPECT_THAT(Run({"cursor", "resolve", "--help"}).out, HasSubstr("earliest or latest"));
+  // Of another engine, but a position it is.
+  const CommandResult other = Run({"tail", "main", "--from", "earliest", "--until", "poll 17"});
+  EXPECT_THAT(other.err, HasSubstr("REQUEST_INVALID"));
 }
 
 TEST_F(CommandTest, StatusDescribeAndStreamsShowTheFeed) {

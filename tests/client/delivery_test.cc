@@ -96,6 +96,79 @@ TEST_F(DeliveryTest, TakesTransactionsOfABootstrapWithoutACursor) {
                                           "end 3 ", "rows end cursor-5"));
 }
 
+v1::SubscribeResponse BoundRecord(uint64_t lsn) {
+  v1::SubscribeResponse record;
+  record.mutable_bound()->set_position(PositionText(lsn));
+  record.mutable_bound()->set_native_position(fmt::format("0/{}", lsn));
+  return record;
+}
+
+class BoundedDeliveryTest : public DeliveryTest {
+ protected:
+  static v1::Until Now() {
+    v1::Until until;
+    until.mutable_now();
+    return until;
+  }
+
+  Delivery now_{handler_, start_, Now(), 1 << 20};
+};
+
+// proves S23: behind the rows, the bound that was looked up is kept.
+TEST_F(BoundedDeliveryTest, KeepsItsBoundOnceThereIsACursor) {
+  now_.BeginStream();
+  ASSERT_TRUE(now_.Take(OpenedRecord("cursor-5", true)).ok());
+  ASSERT_TRUE(now_.Take(BoundRecord(20)).ok());
+  ASSERT_TRUE(now_.Take(RowsEndRecord("cursor-5")).ok());
+  EXPECT_EQ(now_.NextUntil().native_position(), "0/20");
+  now_.BeginStream();
+  ASSERT_TRUE(now_.Take(OpenedRecord("cursor-5")).ok());
+  ASSERT_TRUE(now_.Take(BoundRecord(20)).ok());
+  EXPECT_EQ(now_.NextUntil().native_position(), "0/20");
+  EXPECT_THAT(handler_.calls, ElementsAre("opened", "bound 0/20", "rows end cursor-5", "opened"));
+}
+
+TEST_F(BoundedDeliveryTest, AsksForNowAnewWhereTheRowsBeginAnew) {
+  now_.BeginStream();
+  for (const auto& record :
+       {OpenedRecord("cursor-5", true), SchemaRecord(), RowRecord(1, "Ann"), BoundRecord(20)}) {
+    ASSERT_TRUE(now_.Take(record).ok());
+  }
+  EXPECT_TRUE(now_.NextStart().has_snapshot());
+  EXPECT_TRUE(now_.NextUntil().has_now());
+  now_.BeginStream();
+  for (const auto& record : {OpenedRecord("cursor-30", true), SchemaRecord(), RowRecord(1, "Ann"),
+                             BoundRecord(40), RowsEndRecord("cursor-30")}) {
+    ASSERT_TRUE(now_.Take(record).ok());
+  }
+  EXPECT_EQ(now_.NextUntil().native_position(), "0/40");
+  EXPECT_THAT(handler_.calls,
+              ElementsAre("opened", "row 1/0 read 1 \"Ann\"", "bound 0/20", "opened", "rows again",
+                          "row 1/0 read 1 \"Ann\"", "bound 0/40", "rows end cursor-30"));
+}
+
+// proves S23: commits later than the time may stand before the position that was found for it.
+TEST_F(BoundedDeliveryTest, AsksForATimeAgain) {
+  v1::Until until;
+  until.mutable_time()->set_seconds(100);
+  Delivery delivery(handler_, start_, until, 1 << 20);
+  delivery.BeginStream();
+  ASSERT_TRUE(delivery.Take(OpenedRecord("cursor-5")).ok());
+  ASSERT_TRUE(delivery.Take(BoundRecord(20)).ok());
+  EXPECT_EQ(delivery.NextStart().cursor(), "cursor-5");
+  EXPECT_EQ(delivery.NextUntil().time().seconds(), 100);
+}
+
+TEST_F(BoundedDeliveryTest, KeepsABoundThatWasFixedByWhoAskedForIt) {
+  v1::Until fixed;
+  fixed.set_native_position("0/20");
+  Delivery delivery(handler_, start_, fixed, 1 << 20);
+  delivery.BeginStream();
+  ASSERT_TRUE(delivery.Take(OpenedRecord("cursor-5", true)).ok());
+  ASSERT_TRUE(delivery.Take(BoundRecord(20)).ok());
+  EXPECT_EQ(delivery.NextUntil().native_position(), "0/20");
+}
+
 v1::SubscribeResponse GapRecord(const std::string& to_cursor) {
   v1::SubscribeResponse record;
   record.mutable_gap()->set_reason("SLOT_LOST");

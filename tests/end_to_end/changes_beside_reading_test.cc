@@ -23,8 +23,8 @@ constexpr v1::TableFollowState kReading = v1::TABLE_FOLLOW_STATE_READING;
 class CountingWriter : public StatementWriter {
  public:
   CountingWriter(const LivePostgres& postgres, int rows)
-      : StatementWriter(postgres, [rows, random = std::mt19937_64(7)](int done) mutable {
-          const int id = done % 2 == 0 ? 1 : 1 + static_cast<int>(random() % rows);
+      : StatementWriter(postgres, [rows, random = std::mt19937_64(7)](int tried) mutable {
+          const int id = tried % 2 == 0 ? 1 : 1 + static_cast<int>(random() % rows);
           return fmt::format("update u set n = n + 1 where id = {}", id);
         }) {}
 };

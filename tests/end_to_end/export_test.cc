@@ -2,6 +2,7 @@
 // the server or the disk failed on the way.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -9,13 +10,18 @@
 #include <fstream>
 #include <map>
 #include <regex>
+#include <set>
 #include <thread>
 
+#include "proto/position.h"
+#include "tests/end_to_end/statement_writer.h"
 #include "tests/testing/built_paths.h"
 #include "tests/testing/file_text.h"
 #include "tests/testing/live_postgres.h"
 #include "tests/testing/live_tidemark.h"
+#include "tests/testing/sql_oracle.h"
 #include "tests/testing/wait_until.h"
+#include "tidemark/v1/admin.grpc.pb.h"
 
 namespace tidemark::testing {
 namespace {
@@ -72,6 +78,17 @@ class ExportTest : public ::testing::Test {
     options.name = "sha256sum";
     const auto sum = RunCommand(options, seconds(30));
     return sum.ok() ? sum->substr(0, 64) : sum.status().ToString();
+  }
+  v1::FeedStatus Status() {
+    const auto stub = v1::FeedAdmin::NewStub(
+        grpc::CreateChannel(tidemark_->address(), grpc::InsecureChannelCredentials()));
+    grpc::ClientContext context;
+    v1::GetStatusRequest request;
+    v1::GetStatusResponse response;
+    request.set_feed("main");
+    const grpc::Status called = stub->GetStatus(&context, request, &response);
+    EXPECT_TRUE(called.ok()) << called.error_message();
+    return response.feeds_size() == 1 ? response.feeds(0) : v1::FeedStatus();
   }
   // About 40 MB in transactions of all sizes.
   void WriteMuch() {
@@ -235,6 +252,79 @@ TEST_F(ExportTest, ItsBoundOutlivesIt) {
   const CommandResult again = Export("now.jsonl", {"--until", "now"});
   ASSERT_EQ(again.exit_code, 0) << again.err;
   EXPECT_EQ(FileText(Path("now.jsonl")).find("later"), std::string::npos);
+}
+
+// proves S23, S38: until the rows are whole nothing of an export is final, and the rows that begin
+// anew are newer than the bound of those before.
+TEST_F(ExportTest, KilledInItsRowsUnderAWriterItBeginsThemAnew) {
+  constexpr int kBefore = 60'000;
+  Sql(
+      fmt::format("insert into other select j, repeat(md5(j::text), 30) from "
+                  "generate_series(1, {}) j",
+                  kBefore));
+  std::string inserted;
+  ASSERT_TRUE(WaitUntil(
+      [&] {
+        const v1::FeedStatus feed = Status();
+        if (inserted.empty() && feed.log_transactions() > 0) inserted = feed.head().position();
+        return !inserted.empty() && feed.folded().position() >= inserted;
+      },
+      seconds(60), [&] { return Status().DebugString(); }));
+  StatementWriter writer(
+      *postgres_,
+      [](int tried) {
+        return fmt::format("insert into other values ({}, 'x')", kBefore + 1 + tried);
+      },
+      std::chrono::milliseconds(1));
+  const std::vector<std::string> options = {"--from", "snapshot", "--until",
+                                            "now",    "--tables", "public.other"};
+  std::string bound;
+  // The rows may be over before a kill comes.
+  for (int attempt = 0; attempt < 20 && bound.empty(); ++attempt) {
+    for (const char* suffix : {"", ".manifest.json", ".part", ".part.state"}) {
+      std::filesystem::remove(Path(std::string("rows.jsonl") + suffix));
+    }
+    auto run = tidemark_->Launch(fmt::format("rows{}", attempt), Arguments("rows.jsonl", options));
+    ASSERT_TRUE(run.ok()) << run.status();
+    ASSERT_TRUE(WaitUntil(
+        [&] {
+          const std::string state = FileText(Path("rows.jsonl.part.state"));
+          return !(*run)->IsRunning() || Member(state, "bound") != "";
+        },
+        seconds(60), [&] { return (*run)->Diagnostics(); }));
+    (*run)->Kill9();
+    const std::string state = FileText(Path("rows.jsonl.part.state"));
+    if (Member(state, "cursor").empty()) bound = Member(state, "bound");
+  }
+  ASSERT_NE(bound, "") << "no kill came between the bound and the end of the rows";
+  const auto lsn = ParseLsn(bound);
+  ASSERT_TRUE(lsn.ok()) << bound;
+  const std::string before = Position::Of(1, *lsn).AfterAllOrdinals().Text();
+  ASSERT_TRUE(WaitUntil([&] { return Status().folded().position() > before; }, seconds(60),
+                        [&] { return Status().DebugString(); }));
+
+  const int written = writer.done();
+  const CommandResult again = Export("rows.jsonl", options);
+  writer.Stop();
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  std::set<int> ids;
+  int lines = 0;
+  for (const std::string& line : LinesOf(FileText(Path("rows.jsonl")))) {
+    ids.insert(std::atoi(line.substr(line.find("\"id\":") + 5).c_str()));
+    ++lines;
+  }
+  ASSERT_FALSE(ids.empty());
+  EXPECT_EQ(static_cast<int>(ids.size()), lines) << "each row is there once";
+  EXPECT_EQ(*ids.begin(), 1);
+  EXPECT_EQ(*ids.rbegin(), lines) << "and none is missing";
+  EXPECT_GE(lines, kBefore + written);
+  EXPECT_LE(lines, kBefore + writer.done());
+
+  // A bound that was given stays, and is before rows that are newer.
+  const CommandResult given = Export("given.jsonl", {"--from", "snapshot", "--until", bound});
+  EXPECT_EQ(given.exit_code, 1);
+  EXPECT_THAT(given.err, HasSubstr("BOUND_BEFORE_SNAPSHOT"));
+  EXPECT_THAT(given.err, HasSubstr("given.jsonl.part* before another command"));
 }
 
 TEST_F(ExportTest, NeverReplacesAFileNorMixesTwoExports) {

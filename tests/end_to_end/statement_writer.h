@@ -4,11 +4,11 @@
 // Thread rule: done() is safe from any thread, the rest belongs to one. The PostgreSQL outlives it.
 #pragma once
 
-#include <poll.h>
-
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,26 +19,46 @@ namespace tidemark::testing {
 
 class StatementWriter {
  public:
-  // `next` gives the statement behind so many; it is called by the thread.
-  StatementWriter(const LivePostgres& postgres, std::function<std::string(int done)> next,
+  // `next` gives the statement behind so many that were tried; it is called by the thread.
+  StatementWriter(const LivePostgres& postgres, std::function<std::string(int tried)> next,
                   std::chrono::milliseconds pause = {})
-      : thread_([this, &postgres, next = std::move(next), pause] {
-          auto session = postgres.Connect();
-          while (!stopping_) {
-            if (!session.ok() || !(*session)->Exec(next(done_)).ok()) session = postgres.Connect();
-            ++done_;
-            if (pause.count() > 0) poll(nullptr, 0, static_cast<int>(pause.count()));
-          }
-        }) {}
+      : thread_([this, &postgres, next = std::move(next), pause] { Run(postgres, next, pause); }) {}
   ~StatementWriter() { Stop(); }
   void Stop() {
-    stopping_ = true;
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    stopped_.notify_all();
     if (thread_.joinable()) thread_.join();
   }
+  // Statements that the PostgreSQL carried out.
   int done() const { return done_; }
 
  private:
-  std::atomic<bool> stopping_ = false;
+  // Between two tries to connect to a server that is down.
+  static constexpr std::chrono::milliseconds kConnectPause{50};
+
+  void Run(const LivePostgres& postgres, const std::function<std::string(int)>& next,
+           std::chrono::milliseconds pause) {
+    auto session = postgres.Connect();
+    int tried = 0;
+    do {
+      if (session.ok() && (*session)->Exec(next(tried++)).ok()) {
+        ++done_;
+      } else {
+        session = postgres.Connect();
+      }
+    } while (!IsStoppedWithin(session.ok() ? pause : kConnectPause));
+  }
+  bool IsStoppedWithin(std::chrono::milliseconds pause) {
+    std::unique_lock lock(mutex_);
+    return stopped_.wait_for(lock, pause, [this] { return stopping_; });
+  }
+
+  std::mutex mutex_;
+  std::condition_variable stopped_;
+  bool stopping_ = false;  // protected by mutex_
   std::atomic<int> done_ = 0;
   std::thread thread_;
 };

@@ -16,6 +16,7 @@ v1::GetStatusResponse Sample() {
   shop->set_source_state(v1::SOURCE_STATE_STREAMING);
   shop->set_transactions_captured(7);
   shop->set_changes_captured(11);
+  shop->set_unfolded_bytes(77);
   shop->mutable_lag()->set_bytes(5'000'000'000);
   shop->mutable_lag()->mutable_time()->set_nanos(250'000'000);
   shop->mutable_slot()->set_retained_bytes(4096);
@@ -39,6 +40,11 @@ TEST(Metrics, EveryFeedIsASample) {
   EXPECT_THAT(text, HasSubstr("tidemark_feed_lag_seconds{feed=\"shop\"} 0.25\n"));
   EXPECT_THAT(text, HasSubstr("tidemark_store_disk_bytes 123\n"));
   EXPECT_THAT(text, HasSubstr("tidemark_streams 2\n"));
+  EXPECT_THAT(text, HasSubstr("tidemark_feed_unfolded_bytes{feed=\"shop\"} 77\n"));
+  EXPECT_THAT(text, HasSubstr("tidemark_store_failing 0\n"));
+  v1::GetStatusResponse failing = Sample();
+  failing.mutable_store()->mutable_last_error()->set_reason("STORE_FULL");
+  EXPECT_THAT(MetricsText(failing), HasSubstr("tidemark_store_failing 1\n"));
 }
 
 TEST(Metrics, WhatASourceDoesNotHaveIsNotZero) {

@@ -148,6 +148,27 @@ TEST_F(ServerTest, AFailedFeedIsRedAndTheOtherGoesOn) {
   EXPECT_TRUE(WaitUntil([&] { return sources_["two"]->CountOf("confirm 20") > 0; }, 20s));
 }
 
+TEST_F(ServerTest, AnErrorOfTheStoreIsThatOfTheStoreToo) {
+  ASSERT_TRUE(server_.Start().ok());
+  MakeReady("one");
+  MakeReady("two");
+  EXPECT_FALSE(Status().store().has_last_error());
+  sources_["two"]->Fail(
+      ErrorWithReason(absl::StatusCode::kResourceExhausted, reason::kStoreFull, "no room"));
+  v1::StoreStatus store;
+  ASSERT_TRUE(WaitUntil(
+      [&] {
+        store = Status("one").store();
+        return store.has_last_error();
+      },
+      20s, [&] { return server_.Log(); }));
+  EXPECT_EQ(store.last_error().reason(), "STORE_FULL");
+  EXPECT_EQ(store.last_error().message(), "feed two: no room");
+  EXPECT_TRUE(store.last_error().retried());
+  // There is room again.
+  EXPECT_TRUE(WaitUntil([&] { return !Status().store().has_last_error(); }, 20s));
+}
+
 TEST_F(ServerTest, WhatIsNotDoneYetSaysSo) {
   ASSERT_TRUE(server_.Start().ok());
   const auto admin = server_.admin_stub();

@@ -191,7 +191,9 @@ TEST_F(FeedRowsTest, AnAppendThatWaitedGoesThroughOnceTheFoldCaughtUp) {
   Append({Large(110, 200'000)});
   Sync();
   EXPECT_EQ(ReasonOf(TryAppend({Inserts(120, {2})})), reason::kFoldBehind);
+  EXPECT_GT(feed_->unfolded_bytes(), options_.unfolded_tail_bytes_max);
   Fold();
+  EXPECT_EQ(feed_->unfolded_bytes(), 0u);
   Append({Inserts(120, {2})});
   EXPECT_THAT(Positions(100), ElementsAre(110, 120));
 }

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <random>
@@ -28,26 +29,48 @@ absl::Status RunAs(const NewCluster& cluster, const std::string& name,
   return RunCommand(std::move(options), kInitDeadline).status();
 }
 
+// All but where.
+std::vector<std::string> InitArguments(const NewCluster& cluster) {
+  std::vector<std::string> arguments = {"--username=postgres", "--auth=trust",
+                                        "--no-sync",           "--no-instructions",
+                                        "--encoding=UTF8",     "--locale=C.UTF-8"};
+  arguments.insert(arguments.end(), cluster.initdb_arguments.begin(),
+                   cluster.initdb_arguments.end());
+  return arguments;
+}
+
 absl::Status Init(const NewCluster& cluster) {
-  std::vector<std::string> argv = {
-      cluster.bin_dir / "initdb", "--pgdata",        cluster.scratch / "data",
-      "--username=postgres",      "--auth=trust",    "--no-sync",
-      "--no-instructions",        "--encoding=UTF8", "--locale=C.UTF-8"};
-  argv.insert(argv.end(), cluster.initdb_arguments.begin(), cluster.initdb_arguments.end());
+  std::vector<std::string> argv = {cluster.bin_dir / "initdb", "--pgdata",
+                                   cluster.scratch / "data"};
+  const std::vector<std::string> arguments = InitArguments(cluster);
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
   return RunAs(cluster, "initdb", std::move(argv));
 }
 
-// What makes another cluster of it: the binaries, who owns it, and the arguments.
-std::filesystem::path TemplateOf(const NewCluster& cluster) {
-  std::string key = fmt::format("{}\n{}", cluster.bin_dir.string(), cluster.user);
-  for (const std::string& argument : cluster.initdb_arguments) key += "\n" + argument;
-  return BuildDir() / "clusters" / fmt::format("{:016x}", std::hash<std::string>()(key));
+// Another version at the same path is another file.
+std::string BuildOf(const std::filesystem::path& program) {
+  std::error_code failed;
+  const auto bytes = std::filesystem::file_size(program, failed);
+  const auto written = std::filesystem::last_write_time(program, failed);
+  return fmt::format("{} {} {}", program.string(), bytes, written.time_since_epoch().count());
+}
+
+// What processes left that were killed while they made the template.
+void RemoveLeftovers(const std::filesystem::path& made) {
+  const std::string prefix = made.filename().string() + ".";
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(made.parent_path(), ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(prefix)) continue;
+    const pid_t maker = std::atoi(name.c_str() + prefix.size());
+    if (maker == getpid() || !IsAlive(maker)) std::filesystem::remove_all(entry.path(), ignored);
+  }
 }
 
 absl::Status Copy(const std::filesystem::path& from, const std::filesystem::path& to,
                   const std::filesystem::path& output) {
   ProcessOptions copy;
-  copy.argv = {"cp", "--archive", "--reflink=auto", from, to};
+  copy.argv = {"cp", "--archive", "--reflink=auto", "--no-target-directory", from, to};
   copy.output_dir = output;
   copy.name = "cp";
   return RunCommand(std::move(copy), kInitDeadline).status();
@@ -70,6 +93,13 @@ absl::Status Renumber(const NewCluster& cluster) {
 
 }  // namespace
 
+// What makes another cluster of it: the binaries, who owns it, and the arguments.
+std::filesystem::path TemplateOf(const NewCluster& cluster) {
+  std::string key = fmt::format("{}\n{}", BuildOf(cluster.bin_dir / "postgres"), cluster.user);
+  for (const std::string& argument : InitArguments(cluster)) key += "\n" + argument;
+  return BuildDir() / "clusters" / fmt::format("{:016x}", std::hash<std::string>()(key));
+}
+
 absl::Status MakeCluster(const NewCluster& cluster) {
   const std::filesystem::path made = TemplateOf(cluster);
   if (std::filesystem::exists(made)) {
@@ -85,6 +115,7 @@ absl::Status MakeCluster(const NewCluster& cluster) {
   std::error_code failed;
   std::filesystem::create_directories(made.parent_path(), failed);
   if (failed) return absl::InternalError(made.parent_path().string() + ": " + failed.message());
+  RemoveLeftovers(made);
   if (absl::Status status = Copy(cluster.scratch / "data", begun, cluster.scratch); !status.ok()) {
     return status;
   }

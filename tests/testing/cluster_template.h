@@ -23,4 +23,7 @@ struct NewCluster {
 
 absl::Status MakeCluster(const NewCluster& cluster);
 
+// Where the one that is copied stands, or will.
+std::filesystem::path TemplateOf(const NewCluster& cluster);
+
 }  // namespace tidemark::testing

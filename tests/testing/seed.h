@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <string_view>
 
 namespace tidemark::testing {
 
@@ -14,7 +15,10 @@ inline uint64_t NumberFromEnvironment(const char* name, uint64_t otherwise) {
 // TIDEMARK_SEED, or 1.
 inline uint64_t SeedFromEnvironment() { return NumberFromEnvironment("TIDEMARK_SEED", 1); }
 
-// TIDEMARK_LONG: the long form of what takes long.
-inline bool IsLong() { return NumberFromEnvironment("TIDEMARK_LONG", 0) != 0; }
+// TIDEMARK_LONG, set to anything but 0: the long form of what takes long.
+inline bool IsLong() {
+  const char* text = std::getenv("TIDEMARK_LONG");
+  return text != nullptr && std::string_view(text) != "" && std::string_view(text) != "0";
+}
 
 }  // namespace tidemark::testing
