@@ -187,7 +187,7 @@ void Checks::CheckPublication(const std::vector<SourceTable>& tables,
   for (const SourceTable& table : tables) {
     bool held = false;
     for (const SourceTable& published : found->tables) held |= published.oid == table.oid;
-    if (!held) missing += (missing.empty() ? "" : ", ") + QuoteTable(table.schema, table.table);
+    if (!held) missing += (missing.empty() ? "" : ", ") + table.InPublicationSql();
   }
   const std::string name = QuoteIdentifier(publication_);
   AddStatus(covers,

@@ -62,7 +62,7 @@ SourceTable TableOf(const ResultRows& rows, size_t row) {
 std::string SqlList(std::span<const SourceTable> tables) {
   std::string list;
   for (const SourceTable& table : tables) {
-    list += (list.empty() ? "" : ", ") + QuoteTable(table.schema, table.table);
+    list += (list.empty() ? "" : ", ") + table.InPublicationSql();
   }
   return list;
 }
@@ -133,6 +133,8 @@ absl::Status ReadTables(Connection* sql, absl::Time deadline, Publication* publi
 std::string SourceTable::FromSql() const {
   return (partitioned ? "" : "ONLY ") + QuoteTable(schema, table);
 }
+
+std::string SourceTable::InPublicationSql() const { return "ONLY " + QuoteTable(schema, table); }
 
 bool MatchesAny(std::span<const TablePattern> patterns, std::string_view schema,
                 std::string_view table) {

@@ -41,6 +41,10 @@ struct SourceTable {
   // Its name in a query or lock of all its rows. ONLY: children of plain inheritance are tables of
   // their own in a publication.
   std::string FromSql() const;
+  // Its name where it is given to a publication. Without ONLY its children would be published
+  // along, and those without an identity refuse their updates; partitions come with their root all
+  // the same.
+  std::string InPublicationSql() const;
   // A list may name generated columns.
   bool MaySendGenerated() const { return generated_too || !columns.empty(); }
   // Updates and deletes of a published table without an identity fail at the source.

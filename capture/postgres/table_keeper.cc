@@ -72,12 +72,12 @@ absl::StatusOr<std::string> Publish(Connection* sql, const std::string& publicat
                                     const SourceTable& table) {
   const absl::Time deadline = absl::Now() + kChunkTimeout;
   const std::string doing = fmt::format("adding {} to the publication", table.Text());
-  absl::Status done = sql->Query(BeginWaitingSql(kLockWaitLong, "BEGIN READ WRITE") +
-                                     fmt::format("ALTER PUBLICATION {} ADD TABLE {}; COMMIT",
-                                                 QuoteIdentifier(publication),
-                                                 QuoteTable(table.schema, table.table)),
-                                 doing, deadline)
-                          .status();
+  absl::Status done =
+      sql->Query(BeginWaitingSql(kLockWaitLong, "BEGIN READ WRITE") +
+                     fmt::format("ALTER PUBLICATION {} ADD TABLE {}; COMMIT",
+                                 QuoteIdentifier(publication), table.InPublicationSql()),
+                 doing, deadline)
+          .status();
   if (done.ok()) return std::string();
   if (!IsLockTimeout(done)) return done;
   done = sql->Query("ROLLBACK", doing, deadline).status();
@@ -289,7 +289,8 @@ void TableKeeper::Collect(absl::Time now) {
   if (IsReady(look_)) CollectLook(now);
   if (IsReady(publish_)) {
     absl::StatusOr<std::string> published = publish_.get();
-    const Name name = NameOf(to_publish_.front());
+    const SourceTable table = std::move(to_publish_.front());
+    const Name name = NameOf(table);
     to_publish_.erase(to_publish_.begin());
     look_due_ = now;
     if (published.ok() && !published->empty()) {
@@ -300,7 +301,7 @@ void TableKeeper::Collect(absl::Time now) {
            fmt::format("table {} is not published, and adding it failed: {}; run ALTER PUBLICATION "
                        "{} ADD TABLE {}",
                        Text(name), std::string(published.status().message()),
-                       QuoteIdentifier(lent_.publication), QuoteTable(name.first, name.second)));
+                       QuoteIdentifier(lent_.publication), table.InPublicationSql()));
       not_before_[name] = now + kTableErrorRetryPeriod;
     }
   }
@@ -500,7 +501,7 @@ void TableKeeper::NotPublished(const TableSighting& seen, const CatalogSighting&
   Fail(state, reason::kPublicationMissing,
        fmt::format("publication {} does not hold {}: its changes are not captured; {} ALTER "
                    "PUBLICATION {} ADD TABLE {}",
-                   lent_.publication, seen.table.Text(), run, name, table));
+                   lent_.publication, seen.table.Text(), run, name, seen.table.InPublicationSql()));
 }
 
 void TableKeeper::BeginReading(v1::TableState* state, const Movement& movement, bool fresh,

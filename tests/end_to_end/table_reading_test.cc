@@ -48,6 +48,26 @@ TEST_F(TableReadingTest, AnAddedTableComesWhole) {
   EXPECT_EQ(StatusOf("public.u").state(), kFollowed);
 }
 
+// proves B065: a child is a table of its own, whether it came to the publication before its parent
+// or never.
+TEST_F(TableReadingTest, AParentComesWithoutItsChildren) {
+  SetUpPostgres();
+  Exec({"create table parent (id int primary key, a text)",
+        "create table keyed (primary key (id)) inherits (parent)",
+        "create table keyless () inherits (parent)", "insert into parent values (1, 'parent')",
+        "insert into keyed values (2, 'keyed')", "insert into keyless values (3, 'keyless')"});
+  StartServer(Only("public.marker"));
+  ASSERT_TRUE(AddTable("public.keyed").ok());
+  ASSERT_TRUE(WaitForState("public.keyed", kFollowed, "new to the feed"));
+  ASSERT_TRUE(AddTable("public.parent").ok());
+  ASSERT_TRUE(WaitForState("public.parent", kFollowed, "new to the feed"));
+  Exec({"update parent set a = a || '!'", "delete from keyless"});
+  CatchUp();
+  EXPECT_THAT(Here("public.parent"), ElementsAre("a='parent!' id='1'"));
+  EXPECT_THAT(Here("public.keyed"), ElementsAre("a='keyed!' id='2'"));
+  EXPECT_THAT(Here("public.keyless"), IsEmpty());
+}
+
 // proves B083: the rows that came before anybody knew of the table.
 TEST_F(TableReadingTest, ATableThatFitsAPatternIsFoundWithItsFirstRows) {
   SetUpPostgres();

@@ -111,6 +111,22 @@ TEST_F(PublicationLiveTest, SaysColumnsAndFilters) {
   EXPECT_TRUE(absl::IsAborted(ReadRowFilter(sql_.get(), tables[1], Deadline()).status()));
 }
 
+// proves A29: nobody asked for a child of plain inheritance, and one without a key would refuse its
+// updates once it is published.
+TEST_F(PublicationLiveTest, IsMadeWithoutTheChildrenOfAParent) {
+  Exec(kTables);
+  const std::vector<TablePattern> wanted = {*TablePattern::Parse("a.parent"),
+                                            *TablePattern::Parse("a.root")};
+  const auto tables = ReadMatchingTables(sql_.get(), wanted, Deadline());
+  ASSERT_TRUE(tables.ok()) << tables.status();
+  Exec("alter table a.parent replica identity full");
+  Exec(CreatePublicationSql("p", *tables));
+  std::vector<std::string> published;
+  for (const SourceTable& table : Read("p").tables) published.push_back(table.Text());
+  EXPECT_THAT(published, ElementsAre("a.parent", "a.root"));
+  Exec("insert into b.child values (1); update b.child set x = 2; delete from b.child");
+}
+
 // Since 18 a publication may send them.
 TEST_F(PublicationLiveTest, SaysWhetherGeneratedColumnsAreSent) {
   Exec("create table g (id int primary key, twice int generated always as (id * 2) stored)");
