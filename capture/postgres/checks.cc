@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -47,6 +48,7 @@ class Checks {
       findings_.push_back(
           {Finding::Severity::kOk, "", fmt::format("{}: ready", target_.Text()), ""});
     }
+    findings_.insert(findings_.end(), notes_.begin(), notes_.end());
     return std::move(findings_);
   }
 
@@ -79,9 +81,13 @@ class Checks {
 
   bool Connect();
   void CheckSettings();
+  void CheckIdleTimeout();
   void CheckRoom(std::string_view setting, const std::string& count_sql);
   void CheckTables();
+  void CheckExist(const std::vector<SourceTable>& tables,
+                  const std::vector<UnloggedRelation>& unlogged);
   void CheckPrivileges(const std::vector<SourceTable>& tables);
+  void CheckPartitions(const std::vector<SourceTable>& tables);
   void CheckPublication(const std::vector<SourceTable>& tables,
                         const std::optional<Publication>& found);
   void CheckMayPublish(const std::vector<SourceTable>& tables);
@@ -97,6 +103,8 @@ class Checks {
   std::unique_ptr<Connection> sql_;
   bool standby_ = false;
   std::vector<Finding> findings_;
+  // What is no fault, behind the findings.
+  std::vector<Finding> notes_;
 };
 
 bool Checks::Connect() {
@@ -135,6 +143,7 @@ void Checks::CheckSettings() {
     AddError(reason::kSourceSetting, fmt::format("wal_level is {}", rows->Text(0, 0)),
              "ALTER SYSTEM SET wal_level = logical; -- then restart the server");
   }
+  CheckIdleTimeout();
   CheckRoom("max_replication_slots",
             fmt::format("SELECT count(*) FROM pg_replication_slots WHERE slot_name <> {}",
                         QuoteLiteral(slot_)));
@@ -142,6 +151,22 @@ void Checks::CheckSettings() {
             // The kinds of other roles' sessions are not shown to everybody.
             fmt::format("SELECT count(*) FROM pg_stat_replication WHERE application_name <> {}",
                         QuoteLiteral(target_.application_name)));
+}
+
+// Since 18. Off unless somebody set it.
+void Checks::CheckIdleTimeout() {
+  std::optional<ResultRows> rows =
+      Ask("SELECT current_setting('idle_replication_slot_timeout', true), (SELECT setting::bigint "
+          "FROM pg_settings WHERE name = 'idle_replication_slot_timeout')",
+          "reading the settings");
+  if (!rows || rows->IsNull(0, 1) || rows->Number(0, 1) == 0) return;
+  Add(Finding::Severity::kWarning, reason::kSourceSetting,
+      fmt::format(
+          "idle_replication_slot_timeout is {}: the slot is lost once the feed does not read "
+          "it for so long, in an outage or while it is paused",
+          rows->Text(0, 0)),
+      "ALTER SYSTEM SET idle_replication_slot_timeout = 0; SELECT pg_reload_conf(); -- or above "
+      "your longest outage");
 }
 
 void Checks::CheckRoom(std::string_view setting, const std::string& count_sql) {
@@ -164,9 +189,29 @@ void Checks::CheckTables() {
       ReadPublication(sql_.get(), publication_, deadline);
   if (!publication.ok()) return AddStatus(publication.status());
   const std::vector<SourceTable> present = WithPublished(*tables, *publication, patterns_);
-  if (absl::Status exist = CheckTablesExist(patterns_, present); !exist.ok()) AddStatus(exist);
+  absl::StatusOr<std::vector<UnloggedRelation>> unlogged =
+      ReadUnlogged(sql_.get(), patterns_, deadline);
+  if (!unlogged.ok()) return AddStatus(unlogged.status());
+  CheckExist(present, *unlogged);
   CheckPrivileges(present);
+  CheckPartitions(present);
   if (!tables->empty()) CheckPublication(*tables, *publication);
+}
+
+void Checks::CheckExist(const std::vector<SourceTable>& tables,
+                        const std::vector<UnloggedRelation>& unlogged) {
+  const absl::Status exist = CheckTablesExist(patterns_, tables, unlogged);
+  if (exist.ok()) {
+    if (unlogged.empty()) return;
+    return notes_.push_back(
+        {Finding::Severity::kOk, "",
+         fmt::format("not captured, since their changes are in no log: {}", UnloggedText(unlogged)),
+         ""});
+  }
+  const UnloggedRelation* named = FindNamed(patterns_, unlogged);
+  AddStatus(exist, ReasonOf(exist) == reason::kSourceSetting && named != nullptr
+                       ? UnloggedRemedy(*named)
+                       : "-- create the table, or change the tables of the feed's configuration");
 }
 
 void Checks::CheckPrivileges(const std::vector<SourceTable>& tables) {
@@ -175,6 +220,15 @@ void Checks::CheckPrivileges(const std::vector<SourceTable>& tables) {
   if (!missing.ok()) return AddStatus(missing.status());
   for (MissingPrivilege& one : *missing) {
     AddError(reason::kSourcePrivilege, std::move(one.message), std::move(one.remedy));
+  }
+}
+
+void Checks::CheckPartitions(const std::vector<SourceTable>& tables) {
+  std::set<uint32_t> seen;
+  for (const SourceTable& table : tables) {
+    const absl::Status logged = CheckLogged(table);
+    if (logged.ok() || !seen.insert(table.oid).second) continue;
+    AddStatus(logged, UnloggedPartsRemedy(table.unlogged_parts));
   }
 }
 
@@ -196,7 +250,7 @@ void Checks::CheckPublication(const std::vector<SourceTable>& tables,
   for (const SourceTable& table : tables) {
     bool held = false;
     for (const SourceTable& published : found->tables) held |= published.oid == table.oid;
-    if (!held) missing += (missing.empty() ? "" : ", ") + QuoteTable(table.schema, table.table);
+    if (!held) missing += (missing.empty() ? "" : ", ") + table.InPublicationSql();
   }
   const std::string name = QuoteIdentifier(publication_);
   AddStatus(covers,
@@ -242,11 +296,16 @@ void Checks::CheckSlot() {
   if (!slot.ok()) return AddStatus(slot.status());
   if (!*slot) return;
   if (absl::Status kind = CheckSlotKind(**slot, target_.database); !kind.ok()) {
-    return AddStatus(kind);
+    return AddStatus(kind,
+                     fmt::format("SELECT pg_drop_replication_slot({}); -- if nobody needs it; else "
+                                 "name another slot in the feed's configuration",
+                                 QuoteLiteral(slot_)));
   }
   if ((*slot)->wal_status == "lost") {
     AddError(reason::kSlotLost,
-             fmt::format("slot {} is lost: the server removed the log that it kept", slot_), "");
+             fmt::format("slot {} is lost: the server gave it up{}", slot_,
+                         (*slot)->invalidation.empty() ? "" : " (" + (*slot)->invalidation + ")"),
+             SlotLostRemedy(**slot, standby_));
   }
   if (absl::Status free = CheckSlotFree(**slot); !free.ok()) {
     Add(Finding::Severity::kWarning, reason::kSlotActive, std::string(free.message()), "");

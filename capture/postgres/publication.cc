@@ -62,7 +62,7 @@ SourceTable TableOf(const ResultRows& rows, size_t row) {
 std::string SqlList(std::span<const SourceTable> tables) {
   std::string list;
   for (const SourceTable& table : tables) {
-    list += (list.empty() ? "" : ", ") + QuoteTable(table.schema, table.table);
+    list += (list.empty() ? "" : ", ") + table.InPublicationSql();
   }
   return list;
 }
@@ -80,6 +80,22 @@ std::string TextList(std::span<const SourceTable> tables) {
 
 absl::Status Refuse(std::string_view reason, const std::string& message) {
   return ErrorWithReason(absl::StatusCode::kFailedPrecondition, reason, message);
+}
+
+absl::Status AddUnloggedParts(Connection* sql, absl::Time deadline,
+                              std::vector<SourceTable>* tables) {
+  std::vector<uint32_t> roots;
+  for (const SourceTable& table : *tables) {
+    if (table.partitioned) roots.push_back(table.oid);
+  }
+  absl::StatusOr<UnloggedPartsByRoot> parts = ReadUnloggedParts(sql, roots, deadline);
+  if (!parts.ok()) return parts.status();
+  for (SourceTable& table : *tables) {
+    if (auto found = parts->find(table.oid); found != parts->end()) {
+      table.unlogged_parts = std::move(found->second);
+    }
+  }
+  return absl::OkStatus();
 }
 
 // A row for each table, or for each column of its list.
@@ -125,7 +141,7 @@ absl::Status ReadTables(Connection* sql, absl::Time deadline, Publication* publi
     }
     if (!rows->IsNull(row, 8)) tables.back().columns.push_back(rows->Text(row, 8));
   }
-  return absl::OkStatus();
+  return AddUnloggedParts(sql, deadline, &tables);
 }
 
 }  // namespace
@@ -133,6 +149,8 @@ absl::Status ReadTables(Connection* sql, absl::Time deadline, Publication* publi
 std::string SourceTable::FromSql() const {
   return (partitioned ? "" : "ONLY ") + QuoteTable(schema, table);
 }
+
+std::string SourceTable::InPublicationSql() const { return "ONLY " + QuoteTable(schema, table); }
 
 bool MatchesAny(std::span<const TablePattern> patterns, std::string_view schema,
                 std::string_view table) {
@@ -158,6 +176,8 @@ absl::StatusOr<std::vector<SourceTable>> ReadMatchingTables(Connection* sql,
       tables.push_back(TableOf(*rows, row));
     }
   }
+  absl::Status parts = AddUnloggedParts(sql, deadline, &tables);
+  if (!parts.ok()) return parts;
   // By bytes, whatever the database's collation says: the order of the snapshot.
   std::sort(tables.begin(), tables.end(), [](const SourceTable& a, const SourceTable& b) {
     return std::tie(a.schema, a.table) < std::tie(b.schema, b.table);
@@ -202,9 +222,15 @@ std::string CreatePublicationSql(const std::string& name, std::span<const Source
 }
 
 absl::Status CheckTablesExist(std::span<const TablePattern> patterns,
-                              std::span<const SourceTable> tables) {
+                              std::span<const SourceTable> tables,
+                              std::span<const UnloggedRelation> unlogged) {
   for (const TablePattern& pattern : patterns) {
     if (!pattern.exact()) continue;
+    if (const UnloggedRelation* found = FindNamed(std::span(&pattern, 1), unlogged)) {
+      return Refuse(reason::kSourceSetting,
+                    fmt::format("{}, and its changes are in no log: it cannot be captured; {}",
+                                UnloggedText(*found), UnloggedAdvice(*found)));
+    }
     const bool found = std::any_of(tables.begin(), tables.end(), [&](const SourceTable& table) {
       return pattern.Matches(table.schema, table.table);
     });
@@ -221,10 +247,15 @@ absl::Status CheckTablesExist(std::span<const TablePattern> patterns,
   for (const TablePattern& pattern : patterns) {
     list += (list.empty() ? "" : ", ") + pattern.Text();
   }
+  const std::string others =
+      unlogged.empty()
+          ? ""
+          : fmt::format(" (changes of these are in no log, and cannot be captured: {})",
+                        UnloggedText(unlogged));
   return Refuse(reason::kSourceTableMissing,
-                fmt::format("the database has no table that fits {}; create one, or change the "
+                fmt::format("the database has no table that fits {}{}; create one, or change the "
                             "feed's tables",
-                            list));
+                            list, others));
 }
 
 absl::Status CheckIdentities(std::span<const SourceTable> tables) {
@@ -242,6 +273,16 @@ absl::Status CheckIdentities(std::span<const SourceTable> tables) {
                             "PostgreSQL refuses its updates and deletes. Add a primary key, or run "
                             "{} (or leave the table out, or make the publication yourself)",
                             TextList(without), sql));
+}
+
+absl::Status CheckLogged(const SourceTable& table) {
+  if (table.unlogged_parts.empty()) return absl::OkStatus();
+  return Refuse(
+      reason::kSourceSetting,
+      fmt::format("changes of partitions of {} are in no log, and cannot be captured: {}. "
+                  "Run {} (or detach those partitions, or leave the table out)",
+                  table.Text(), UnloggedPartsText(table.unlogged_parts),
+                  UnloggedPartsRemedy(table.unlogged_parts)));
 }
 
 absl::Status CheckCovers(const Publication& publication, std::span<const SourceTable> tables) {

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "capture/postgres/connection.h"
+#include "capture/postgres/unlogged.h"
 #include "proto/table_name.h"
 
 namespace tidemark::capture::postgres {
@@ -36,11 +37,17 @@ struct SourceTable {
   bool generated_too = false;
   uint32_t filter_oid = 0;
   std::string published_by;
+  // Of a root: partitions of which it would have the rows and not the changes.
+  std::vector<UnloggedPart> unlogged_parts;
 
   std::string Text() const { return TableNameText(schema, table); }
   // Its name in a query or lock of all its rows. ONLY: children of plain inheritance are tables of
   // their own in a publication.
   std::string FromSql() const;
+  // Its name where it is given to a publication. Without ONLY its children would be published
+  // along, and those without an identity refuse their updates; partitions come with their root all
+  // the same.
+  std::string InPublicationSql() const;
   // A list may name generated columns.
   bool MaySendGenerated() const { return generated_too || !columns.empty(); }
   // Updates and deletes of a published table without an identity fail at the source.
@@ -77,13 +84,18 @@ absl::StatusOr<std::string> ReadRowFilter(Connection* sql, const SourceTable& ta
 std::string CreatePublicationSql(const std::string& name, std::span<const SourceTable> tables);
 
 // Every pattern that names one table must find it (R42: capitals count), and there must be
-// something to capture: SOURCE_TABLE_MISSING. Pure.
+// something to capture: SOURCE_TABLE_MISSING; SOURCE_SETTING where it finds one of `unlogged`.
+// Pure.
 absl::Status CheckTablesExist(std::span<const TablePattern> patterns,
-                              std::span<const SourceTable> tables);
+                              std::span<const SourceTable> tables,
+                              std::span<const UnloggedRelation> unlogged);
 
 // Before a publication is made on the user's behalf: publishing a table without an identity would
 // make its updates and deletes fail. SOURCE_SETTING with the SQL. Pure.
 absl::Status CheckIdentities(std::span<const SourceTable> tables);
+
+// SOURCE_SETTING with the SQL, where a root has partitions whose changes are in no log. Pure.
+absl::Status CheckLogged(const SourceTable& table);
 
 // PUBLICATION_MISSING or SOURCE_SETTING with the SQL that mends it, when the publication leaves out
 // one of `tables` or an operation. Pure.

@@ -33,7 +33,8 @@ class SourceStatus {
   // What is held of transactions in progress.
   void InProgress(const InProgressSpool& spool);
   void Slot(const SlotFacts& slot, absl::Time now);
-  // What was heard before is of a history that broke off: capture goes on behind `start`.
+  // Capture begins behind `start`, or goes on there: what was heard before is of a history that
+  // broke off.
   void GoesOnBehind(Lsn start);
 
   void Fill(v1::FeedStatus* status, absl::Time now) const;

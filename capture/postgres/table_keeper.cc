@@ -72,12 +72,12 @@ absl::StatusOr<std::string> Publish(Connection* sql, const std::string& publicat
                                     const SourceTable& table) {
   const absl::Time deadline = absl::Now() + kChunkTimeout;
   const std::string doing = fmt::format("adding {} to the publication", table.Text());
-  absl::Status done = sql->Query(BeginWaitingSql(kLockWaitLong, "BEGIN READ WRITE") +
-                                     fmt::format("ALTER PUBLICATION {} ADD TABLE {}; COMMIT",
-                                                 QuoteIdentifier(publication),
-                                                 QuoteTable(table.schema, table.table)),
-                                 doing, deadline)
-                          .status();
+  absl::Status done =
+      sql->Query(BeginWaitingSql(kLockWaitLong, "BEGIN READ WRITE") +
+                     fmt::format("ALTER PUBLICATION {} ADD TABLE {}; COMMIT",
+                                 QuoteIdentifier(publication), table.InPublicationSql()),
+                 doing, deadline)
+          .status();
   if (done.ok()) return std::string();
   if (!IsLockTimeout(done)) return done;
   done = sql->Query("ROLLBACK", doing, deadline).status();
@@ -293,7 +293,8 @@ void TableKeeper::Collect(absl::Time now) {
   if (IsReady(look_)) CollectLook(now);
   if (IsReady(publish_)) {
     absl::StatusOr<std::string> published = publish_.get();
-    const Name name = NameOf(to_publish_.front());
+    const SourceTable table = std::move(to_publish_.front());
+    const Name name = NameOf(table);
     to_publish_.erase(to_publish_.begin());
     look_due_ = now;
     if (published.ok() && !published->empty()) {
@@ -304,7 +305,7 @@ void TableKeeper::Collect(absl::Time now) {
            fmt::format("table {} is not published, and adding it failed: {}; run ALTER PUBLICATION "
                        "{} ADD TABLE {}",
                        Text(name), std::string(published.status().message()),
-                       QuoteIdentifier(lent_.publication), QuoteTable(name.first, name.second)));
+                       QuoteIdentifier(lent_.publication), table.InPublicationSql()));
       not_before_[name] = now + kTableErrorRetryPeriod;
     }
   }
@@ -385,14 +386,14 @@ void TableKeeper::ApplySighting(const CatalogSighting& sighting, absl::Time now)
     tables_[name] = seen.table;
     if (!empties) ApplyTable(seen, sighting, baseline);
   }
-  FailMissing();
+  FailMissing(sighting.unlogged);
   std::erase_if(to_publish_, [&](const SourceTable& table) {
     const auto wait = not_before_.find(NameOf(table));
     return wait != not_before_.end() && wait->second > now;
   });
 }
 
-void TableKeeper::FailMissing() {
+void TableKeeper::FailMissing(std::span<const UnloggedRelation> unlogged) {
   // What is named in full and fits nothing was misspelt, or is to be created.
   for (const TablePattern& pattern : lent_.selection->configured()) {
     if (pattern.exact()) StateOf({pattern.schema(), pattern.table()});
@@ -403,6 +404,17 @@ void TableKeeper::FailMissing() {
     // Whatever is done to it is not seen until it is back.
     if (state.postgres().published()) state.mutable_postgres()->set_published(false), Touch(name);
     if (!lent_.selection->Wants(name.first, name.second)) continue;
+    const auto other = std::find_if(unlogged.begin(), unlogged.end(), [&](const auto& relation) {
+      return Name(relation.schema, relation.table) == name;
+    });
+    if (other != unlogged.end()) {
+      Fail(&state, reason::kSourceSetting,
+           fmt::format("{}, and its changes are in no log: they are not captured{}; {}",
+                       UnloggedText(*other),
+                       state.followed() ? ", and what is stored of it is what it held before" : "",
+                       UnloggedAdvice(*other)));
+      continue;
+    }
     if (!state.followed()) {
       Fail(&state, reason::kSourceTableMissing,
            fmt::format("the database has no table {}; create it, or take it out of the feed's "
@@ -429,8 +441,9 @@ void TableKeeper::ApplyTable(const TableSighting& seen, const CatalogSighting& s
   std::string meanwhile = lent_.streaming->shapes().Seen(name, facts, sighting.at);
   // What a connection before this one read of the stream is forgotten.
   if (looks_ == 1 && meanwhile.empty()) meanwhile = AlteredUnseen(before, facts);
-  const bool sent =
-      facts.published() && sighting.publishes_all && (!seen.table.partitioned || sighting.via_root);
+  facts.set_unlogged_part(!seen.table.unlogged_parts.empty());
+  const bool sent = facts.published() && !facts.unlogged_part() && sighting.publishes_all &&
+                    (!seen.table.partitioned || sighting.via_root);
   // When it is sent again, that is a movement.
   facts.set_published(sent);
   if (before.SerializeAsString() != facts.SerializeAsString()) {
@@ -472,6 +485,9 @@ void TableKeeper::ApplyTable(const TableSighting& seen, const CatalogSighting& s
 
 void TableKeeper::NotPublished(const TableSighting& seen, const CatalogSighting& sighting,
                                const std::string& cause, v1::TableState* state) {
+  if (absl::Status logged = CheckLogged(seen.table); !logged.ok()) {
+    return Fail(state, ReasonOf(logged), std::string(logged.message()));
+  }
   const std::string name = QuoteIdentifier(lent_.publication);
   const std::string table = QuoteTable(seen.table.schema, seen.table.table);
   const bool missing = sighting.publication_exists && !seen.facts.published();
@@ -507,7 +523,7 @@ void TableKeeper::NotPublished(const TableSighting& seen, const CatalogSighting&
   Fail(state, reason::kPublicationMissing,
        fmt::format("publication {} does not hold {}: its changes are not captured; {} ALTER "
                    "PUBLICATION {} ADD TABLE {}",
-                   lent_.publication, seen.table.Text(), run, name, table));
+                   lent_.publication, seen.table.Text(), run, name, seen.table.InPublicationSql()));
 }
 
 void TableKeeper::BeginReading(v1::TableState* state, const Movement& movement, bool fresh,

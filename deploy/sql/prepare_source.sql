@@ -61,4 +61,5 @@ WHERE c.relreplident = 'n' OR (c.relreplident = 'd' AND NOT EXISTS
 -- The publication must exist before the slot; Tidemark makes the slot itself.
 SELECT format('CREATE PUBLICATION %I WITH (publish_via_partition_root = true)', :'publication')
 WHERE NOT EXISTS (SELECT 1 FROM pg_publication WHERE pubname = :'publication') \gexec
-ALTER PUBLICATION :"publication" SET TABLE :tables;
+-- ONLY: the children of a table that others inherit from are tables of their own. Partitions come with their root all the same.
+SELECT format('ALTER PUBLICATION %I SET TABLE ONLY %s', :'publication', regexp_replace(:'tables', '\s*,\s*', ', ONLY ', 'g')) \gexec

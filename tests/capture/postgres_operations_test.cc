@@ -10,6 +10,7 @@
 namespace tidemark::capture {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -101,6 +102,32 @@ TEST_F(PostgresOperationsTest, WaitingForAnOpenTransactionIsSaid) {  // proves B
   EXPECT_THAT(driver.SnapshotRows(), ElementsAre("read t id=1"));
 }
 
+// The one in the way, not the one that was prepared first.
+TEST_F(PostgresOperationsTest, ThePreparedTransactionThatIsWaitedForIsNamed) {  // proves B071
+  options_.settings = {{"max_prepared_transactions", "5"}};
+  SetUp();
+  Exec("CREATE TABLE t (id int PRIMARY KEY)");
+  auto open = postgres_->Connect().value();
+  ASSERT_TRUE(open->Exec("BEGIN").ok());
+  ASSERT_TRUE(open->Exec("INSERT INTO t VALUES (1)").ok());
+  SourceDriver driver(FeedOf(*postgres_));
+  const auto waits_for = [&](const std::string& whom) {
+    return driver.ReadUntil([&] {
+      return driver.Status().source_state() == v1::SOURCE_STATE_WAITING &&
+             driver.Status().detail().find(whom) != std::string::npos;
+    });
+  };
+  ASSERT_TRUE(waits_for("(pid " + std::to_string(open->backend_pid())));
+  Exec("BEGIN; INSERT INTO t VALUES (2); PREPARE TRANSACTION 'later'");
+  ASSERT_TRUE(open->Exec("PREPARE TRANSACTION 'sooner'").ok());
+  ASSERT_TRUE(waits_for("('sooner')"));
+  ExecEach({"COMMIT PREPARED 'sooner'"});
+  ASSERT_TRUE(waits_for("('later')"));
+  ExecEach({"COMMIT PREPARED 'later'"});
+  ASSERT_TRUE(driver.ReadUntilWhole());
+  EXPECT_THAT(driver.SnapshotRows(), ElementsAre("read t id=1", "read t id=2"));
+}
+
 TEST_F(PostgresOperationsTest, ServerWithLittlePatienceNeverGivesUp) {  // proves B063
   options_.settings = {{"wal_sender_timeout", "2s"}};
   SetUp();
@@ -177,9 +204,28 @@ TEST_F(PostgresOperationsTest, StatusTellsSlotAndLag) {  // proves R59
   EXPECT_EQ(status.slot().name(), "tidemark_shop");
   EXPECT_EQ(status.slot().wal_status(), "reserved");
   EXPECT_GT(status.slot().active_pid(), 0);
+  EXPECT_TRUE(status.slot().has_seen());
   EXPECT_FALSE(status.slot().has_headroom_bytes()) << "the server has no limit";
   EXPECT_TRUE(status.snapshot().has_finished());
   EXPECT_TRUE(status.lag().has_heard());
+}
+
+// A long snapshot is when the slot is most likely to be given up.
+TEST_F(PostgresOperationsTest, TheSlotIsLookedAtWhileRowsAreRead) {  // proves R57
+  options_.settings = {{"max_slot_wal_keep_size", "512MB"}};
+  SetUp();
+  Exec("CREATE TABLE t (id int PRIMARY KEY, note text)");
+  Exec("INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 100000) i");
+  SourceDriver driver(FeedOf(*postgres_));
+  ASSERT_TRUE(driver.ReadUntil(
+      [&] { return driver.Status().source_state() == v1::SOURCE_STATE_SNAPSHOT; }));
+  ASSERT_TRUE(driver.ReadOnce().ok());
+  const v1::FeedStatus status = driver.Status();
+  EXPECT_EQ(status.source_state(), v1::SOURCE_STATE_SNAPSHOT) << "rows are still to come";
+  EXPECT_TRUE(status.slot().has_seen());
+  EXPECT_EQ(status.slot().wal_status(), "reserved");
+  EXPECT_TRUE(status.slot().has_headroom_bytes());
+  EXPECT_LT(status.lag().bytes(), 16u << 20) << "what was written since the snapshot";
 }
 
 TEST_F(PostgresOperationsTest, ExhaustedSlotsAndSettingsAreNamed) {  // proves S53, R57
@@ -223,6 +269,101 @@ TEST_F(PostgresOperationsTest, FindingsAreMendedByTheirSql) {  // proves A29, R5
   SourceDriver driver(config);
   ASSERT_TRUE(driver.ReadUntilWhole());
   EXPECT_THAT(driver.SnapshotRows(), ElementsAre("read orders id=1"));
+}
+
+// Their rows would be read, and not one of their changes would ever come.
+TEST_F(PostgresOperationsTest, PartitionsThatAreNotLoggedAreRefused) {  // proves B014, R57
+  ExecEach({"CREATE FOREIGN DATA WRAPPER w", "CREATE SERVER s FOREIGN DATA WRAPPER w",
+            "CREATE TABLE pa (id int, k int) PARTITION BY LIST (k)",
+            "ALTER TABLE pa REPLICA IDENTITY FULL",
+            "CREATE UNLOGGED TABLE pa1 PARTITION OF pa FOR VALUES IN (1)",
+            "CREATE FOREIGN TABLE pa2 PARTITION OF pa FOR VALUES IN (2) SERVER s",
+            "INSERT INTO pa VALUES (7, 1)"});
+  SourceDriver refused(FeedOf(*postgres_));
+  const absl::Status status = refused.Open();
+  EXPECT_EQ(ReasonOf(status), reason::kSourceSetting);
+  EXPECT_FALSE(IsRetried(status));
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("public.pa1 is UNLOGGED"), HasSubstr("public.pa2 is a foreign")));
+  const std::vector<Finding> findings = CheckSource(FeedOf(*postgres_));
+  ASSERT_EQ(findings.size(), 1u) << findings.back().message;
+  EXPECT_EQ(findings[0].severity, Finding::Severity::kError);
+  EXPECT_EQ(findings[0].reason, reason::kSourceSetting);
+  Exec(findings[0].remedy);
+  EXPECT_NE(CheckSource(FeedOf(*postgres_)).at(0).severity, Finding::Severity::kError);
+  SourceDriver driver(FeedOf(*postgres_));
+  ASSERT_TRUE(driver.ReadUntilWhole());
+  EXPECT_THAT(driver.SnapshotRows(), ElementsAre("read pa id=7 k=1"));
+}
+
+TEST_F(PostgresOperationsTest, EveryFindingSaysWhatMendsIt) {  // proves R57
+  Exec("CREATE TABLE t (id int PRIMARY KEY)");
+  const auto of = [](const std::vector<Finding>& findings, std::string_view reason) {
+    for (const Finding& finding : findings) {
+      if (finding.reason == reason) return finding;
+    }
+    return Finding();
+  };
+  EXPECT_THAT(
+      of(CheckSource(FeedOf(*postgres_, {"public.no"})), reason::kSourceTableMissing).remedy,
+      HasSubstr("create the table"));
+  Exec("SELECT pg_create_physical_replication_slot('tidemark_shop')");
+  const Finding foreign = of(CheckSource(FeedOf(*postgres_)), reason::kSlotForeign);
+  EXPECT_THAT(foreign.remedy, HasSubstr("pg_drop_replication_slot('tidemark_shop')"));
+  Exec(foreign.remedy);
+  EXPECT_EQ(CheckSource(FeedOf(*postgres_)).at(0).severity, Finding::Severity::kOk);
+}
+
+// It says of itself when it gives a slot up: nothing on an older server, and off by default.
+TEST_F(PostgresOperationsTest, ATimeoutOfIdleSlotsIsWarnedOf) {  // proves R57
+  Exec("CREATE TABLE t (id int PRIMARY KEY)");
+  const bool has = Value(
+                       "SELECT count(*) FROM pg_settings WHERE name = "
+                       "'idle_replication_slot_timeout'") == "1";
+  EXPECT_EQ(CheckSource(FeedOf(*postgres_)).at(0).severity, Finding::Severity::kOk);
+  if (has)
+    ExecEach({"ALTER SYSTEM SET idle_replication_slot_timeout = '1d'", "SELECT pg_reload_conf()"});
+  ASSERT_TRUE(testing::WaitUntil(
+      [&] {
+        const Finding found = CheckSource(FeedOf(*postgres_)).at(0);
+        return !has ||
+               (found.severity == Finding::Severity::kWarning &&
+                found.message.find("idle_replication_slot_timeout is 1d") != std::string::npos &&
+                !found.remedy.empty());
+      },
+      10s));
+}
+
+// It is there, and is said to be what it is.
+TEST_F(PostgresOperationsTest, WhatIsNotLoggedIsNamedForWhatItIs) {  // proves R57
+  ExecEach({"CREATE TABLE t (id int PRIMARY KEY)", "CREATE UNLOGGED TABLE u (id int PRIMARY KEY)",
+            "CREATE VIEW v AS SELECT * FROM t", "CREATE MATERIALIZED VIEW m AS SELECT * FROM t",
+            "CREATE FOREIGN DATA WRAPPER w", "CREATE SERVER s FOREIGN DATA WRAPPER w",
+            "CREATE FOREIGN TABLE f (id int) SERVER s"});
+  const std::vector<std::pair<std::string, std::string>> named = {
+      {"public.v", "public.v is a view"},
+      {"public.m", "public.m is a materialized view"},
+      {"public.f", "public.f is a foreign table"},
+      {"public.u", "public.u is UNLOGGED"}};
+  for (const auto& [table, what] : named) {
+    SourceDriver driver(FeedOf(*postgres_, {"public.t", table}));
+    const absl::Status status = driver.Open();
+    EXPECT_EQ(ReasonOf(status), reason::kSourceSetting) << table;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(what));
+    const std::vector<Finding> findings = CheckSource(FeedOf(*postgres_, {"public.t", table}));
+    EXPECT_EQ(findings.at(0).reason, reason::kSourceSetting);
+    EXPECT_THAT(findings.at(0).message, HasSubstr(what));
+    EXPECT_FALSE(findings.at(0).remedy.empty());
+    if (table == "public.u") Exec(findings.at(0).remedy);
+  }
+  SourceDriver mended(FeedOf(*postgres_, {"public.t", "public.u"}));
+  EXPECT_TRUE(mended.Open().ok());
+  // A pattern passes them over, and says so.
+  const std::vector<Finding> findings = CheckSource(FeedOf(*postgres_, {"public.*"}));
+  EXPECT_EQ(findings.back().severity, Finding::Severity::kOk);
+  EXPECT_THAT(findings.back().message,
+              HasSubstr("public.f is a foreign table, public.m is a materialized view, public.v is "
+                        "a view"));
 }
 
 TEST_F(PostgresOperationsTest, PrepareSourceSqlIsEnough) {  // proves A29

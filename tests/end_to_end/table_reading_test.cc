@@ -48,6 +48,26 @@ TEST_F(TableReadingTest, AnAddedTableComesWhole) {
   EXPECT_EQ(StatusOf("public.u").state(), kFollowed);
 }
 
+// proves B065: a child is a table of its own, whether it came to the publication before its parent
+// or never.
+TEST_F(TableReadingTest, AParentComesWithoutItsChildren) {
+  SetUpPostgres();
+  Exec({"create table parent (id int primary key, a text)",
+        "create table keyed (primary key (id)) inherits (parent)",
+        "create table keyless () inherits (parent)", "insert into parent values (1, 'parent')",
+        "insert into keyed values (2, 'keyed')", "insert into keyless values (3, 'keyless')"});
+  StartServer(Only("public.marker"));
+  ASSERT_TRUE(AddTable("public.keyed").ok());
+  ASSERT_TRUE(WaitForState("public.keyed", kFollowed, "new to the feed"));
+  ASSERT_TRUE(AddTable("public.parent").ok());
+  ASSERT_TRUE(WaitForState("public.parent", kFollowed, "new to the feed"));
+  Exec({"update parent set a = a || '!'", "delete from keyless"});
+  CatchUp();
+  EXPECT_THAT(Here("public.parent"), ElementsAre("a='parent!' id='1'"));
+  EXPECT_THAT(Here("public.keyed"), ElementsAre("a='keyed!' id='2'"));
+  EXPECT_THAT(Here("public.keyless"), IsEmpty());
+}
+
 // proves B083: the rows that came before anybody knew of the table.
 TEST_F(TableReadingTest, ATableThatFitsAPatternIsFoundWithItsFirstRows) {
   SetUpPostgres();
@@ -130,6 +150,24 @@ TEST_F(TableReadingTest, WhatCannotBeAddedIsSaid) {  // proves B065, B083
   EXPECT_EQ(AddTable("public.t").error_code(), grpc::StatusCode::OK) << "it is there already";
   EXPECT_EQ(AddTable("public.*").error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(AddTable("").error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+// It was captured, or never was: that it is there no more is not what is said of it.
+TEST_F(TableReadingTest, WhatIsNotLoggedIsSaidToBe) {  // proves B083
+  SetUpPostgres();
+  Exec({"create table t (id int primary key)", "create view v as select * from t",
+        "create publication tidemark_main for all tables"});
+  StartServer(Only("public.t, public.marker"));
+  CatchUp();
+  ASSERT_TRUE(AddTable("public.v").ok());
+  ASSERT_TRUE(WaitForState("public.v", v1::TABLE_FOLLOW_STATE_FAILED, "public.v is a view"));
+  Exec({"alter table t set unlogged", "insert into t values (1)"});
+  ASSERT_TRUE(WaitForState("public.t", v1::TABLE_FOLLOW_STATE_FAILED, "public.t is UNLOGGED"));
+  EXPECT_EQ(StatusOf("public.t").error().reason(), "SOURCE_SETTING");
+  Exec({"alter table t set logged"});
+  ASSERT_TRUE(WaitForState("public.t", kFollowed));
+  CatchUp();
+  EXPECT_EQ(Here("public.t"), There("public.t"));
 }
 
 TEST_F(TableReadingTest, ARemovedTableIsNotCapturedAnyMore) {  // proves B065
