@@ -10,12 +10,15 @@ bool IsRetried(const absl::Status& status) {
          reason == reason::kSourceAuthentication || reason == reason::kSlotActive;
 }
 
+// Taken by value for those that override it, and keep what they get.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 absl::Status Source::OrderTable(TableOrder /*order*/) {
   return ErrorWithReason(absl::StatusCode::kUnimplemented, reason::kFeatureUnsupported,
                          "the tables of this source cannot be changed while it runs",
                          {{"feature", "tables of a running feed"}});
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 absl::Status Source::Verify(VerifyOrder /*order*/) {
   return ErrorWithReason(absl::StatusCode::kUnimplemented, reason::kFeatureUnsupported,
                          "rows cannot be compared with this source", {{"feature", "verification"}});

@@ -177,6 +177,7 @@ class Source {
   virtual void Prove(const std::optional<Position>& upto) = 0;
 
   // Before every Open: what was remembered of the tables, as it is durable.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): to be kept by those that override it.
   virtual void Remember(std::vector<v1::TableState> /*states*/) {}
   // Safe from any thread; returns at once. The order is taken by a later Read. FEATURE_UNSUPPORTED
   // where a source has no such thing, SOURCE_UNREACHABLE while it does not stream.
@@ -184,6 +185,7 @@ class Source {
   // Safe from any thread; returns at once. The configuration names these tables from now on, as if
   // the source had been made with it: taken by a later Read or Open. Orders for single tables
   // stand.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): as Remember.
   virtual void UseTables(std::vector<TablePattern> /*tables*/) {}
   // As OrderTable. Compares known rows with the source, beside the stream and chunk by chunk, until
   // the order's sink wants no more. VERIFICATION_RUNNING while another one is.

@@ -50,9 +50,9 @@ static_assert(longest_silence_min_ms >= longest_silence_periods * progress_perio
 // A write that is not taken for this long shows in the stream's facts, and pins nothing any more.
 inline constexpr int64_t client_stall_notice_ms = 1'000;
 // A client that takes nothing for so long, while something is ready, is ended with CLIENT_STALLED.
-inline constexpr int64_t client_stall_default_ms = 30 * 60'000;
+inline constexpr int64_t client_stall_default_ms = 30 * int64_t{60'000};
 inline constexpr int64_t client_stall_min_ms = 1'000;
-inline constexpr int64_t client_stall_max_ms = 24 * 3'600'000;
+inline constexpr int64_t client_stall_max_ms = 24 * int64_t{3'600'000};
 static_assert(client_stall_notice_ms <= client_stall_min_ms);
 static_assert(client_stall_min_ms < client_stall_default_ms);
 static_assert(client_stall_default_ms < client_stall_max_ms);

@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "tests/testing/built_paths.h"
+#include "tests/testing/code_blocks.h"
 #include "tests/testing/file_text.h"
 #include "tests/testing/live_postgres.h"
 #include "tests/testing/process.h"
@@ -18,23 +19,6 @@ namespace {
 
 using std::chrono::minutes;
 using std::chrono::seconds;
-
-// Commands of a page that begin with `word`, without their comments.
-std::vector<std::string> Commands(const std::string& page, const std::string& word) {
-  std::vector<std::string> commands;
-  for (const std::string& line : LinesOf(page)) {
-    if (line.rfind(word + " ", 0) != 0) continue;
-    const std::string command = line.substr(0, line.find("  #"));
-    commands.push_back(command.substr(0, command.find_last_not_of(' ') + 1));
-  }
-  return commands;
-}
-
-std::string CodeBlock(const std::string& page, const std::string& language) {
-  const std::string fence = "```" + language + "\n";
-  const size_t begin = page.find(fence) + fence.size();
-  return page.substr(begin, page.find("```", begin) - begin);
-}
 
 class QuickstartTest : public ::testing::Test {
  protected:
@@ -104,7 +88,8 @@ TEST_F(QuickstartTest, EveryCommandOfTheReadmeAndTheRunbookRuns) {
   }
 
   // The consumer of the README, as it stands there.
-  std::ofstream(scratch_ / "consumer.py") << CodeBlock(readme_, "python");
+  ASSERT_EQ(CodeBlocks(readme_, "python").size(), 1u);
+  std::ofstream(scratch_ / "consumer.py") << CodeBlocks(readme_, "python")[0];
   const std::string run_consumer =
       "cd " + scratch_.path().string() + " && /usr/bin/python3 -u consumer.py";
   auto consumer = Process::Start(Shell("consumer", run_consumer));
@@ -112,7 +97,7 @@ TEST_F(QuickstartTest, EveryCommandOfTheReadmeAndTheRunbookRuns) {
   EXPECT_TRUE((*consumer)->WaitForLine(" orders$", seconds(30)).ok()) << (*consumer)->Diagnostics();
   (*consumer)->Kill9();
 
-  // The signal, the check and the offline tool.
+  // The signal, the server's own commands and the offline tool.
   const std::string quickstart = (scratch_ / "quickstart").string();
   for (std::string command : Commands(runbook_, "kill")) {
     const size_t at = command.find("PID");
@@ -126,10 +111,26 @@ TEST_F(QuickstartTest, EveryCommandOfTheReadmeAndTheRunbookRuns) {
                    .find("configuration read again applied=\"\"") != std::string::npos;
       },
       seconds(30), [&] { return FileText(quickstart + "/tidemarkd.err"); }));
-  EXPECT_TRUE(
-      Run("check", "tidemarkd --config " + quickstart + "/tidemark.yaml --check", seconds(30))
-          .ok());
+  std::filesystem::copy_file(quickstart + "/tidemark.yaml", scratch_ / "tidemark.yaml");
+  std::vector<std::string> serving;
+  for (const std::string& page : {readme_, runbook_}) {
+    for (const std::string& shown : Commands(page, "tidemarkd")) {
+      const std::string command = "cd " + scratch_.path().string() + " && exec " + shown;
+      if (command.find(" --check") == std::string::npos) {
+        serving.push_back(command);
+        continue;
+      }
+      const absl::Status checked = Run("check", command, seconds(30));
+      EXPECT_TRUE(checked.ok()) << command << "\n" << checked;
+    }
+  }
   EXPECT_TRUE(Run("kill", "kill -9 $(cat " + quickstart + "/tidemarkd.pid)", seconds(30)).ok());
+  ASSERT_EQ(serving.size(), 1u);
+  auto server = Process::Start(Shell("server", serving[0]));
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_TRUE((*server)->WaitForLine("serving", seconds(30)).ok()) << (*server)->Diagnostics();
+  (*server)->Signal(SIGTERM);
+  EXPECT_EQ((*server)->WaitForExit(seconds(30)).value_or(-1), 0) << (*server)->Diagnostics();
   int offline = 0;
   for (std::string command : Commands(runbook_, "logdump")) {
     const size_t at = command.find("PATH");
@@ -192,10 +193,15 @@ TEST_F(QuickstartTest, DeveloperCommandsOfTheReadme) {
   EXPECT_GE(verbs, 9);
   EXPECT_TRUE(Run("down", ".ci/dev down", minutes(1)).ok());
 
-  // tests/run is what runs this test; here its set-up and one lane, as a person would start it.
+  // tests/run is what runs this test; here its set-up and its short lanes, as a person would start
+  // it. What deploy/README.md says of the other verbs rests on the lanes that run them.
   ASSERT_THAT(readme_, ::testing::HasSubstr("\n./tests/run\n"));
-  const absl::Status lane = Run("lane", "./tests/run --only format", minutes(3));
-  EXPECT_TRUE(lane.ok()) << lane;
+  const absl::Status lanes = Run("lanes", "./tests/run --only format,proto", minutes(3));
+  EXPECT_TRUE(lanes.ok()) << lanes;
+  const std::string lane_text = FileText(SourceDir() / "tests/run");
+  for (const char* verb : {"build", "fuzz", "tidy", "format", "proto"})
+    EXPECT_THAT(lane_text, ::testing::HasSubstr(std::string("\"$dev\" ") + verb));
+  EXPECT_THAT(lane_text, ::testing::HasSubstr("asan | tsan) \"$dev\" \"$1\""));
 }
 
 }  // namespace

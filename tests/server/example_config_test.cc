@@ -8,9 +8,11 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "server/config.h"
 #include "tests/testing/built_paths.h"
+#include "tests/testing/code_blocks.h"
 #include "tests/testing/file_text.h"
 
 namespace tidemark {
@@ -67,6 +69,20 @@ TEST(ExampleConfig, IsAcceptedWithEveryKeyThatItShows) {
   EXPECT_EQ(config->feeds(1).poll().tables(1).overlap_values(), 10'000u);
   EXPECT_TRUE(config->feeds(1).has_postgres());
   EXPECT_EQ(config->feeds(2).changelog().columns().old_row(), "old_row");
+}
+
+TEST(ExampleConfig, ThoseOfTheReadmeAreAccepted) {
+  const std::vector<std::string> shown =
+      testing::CodeBlocks(testing::FileText(testing::SourceDir() / "README.md"), "yaml");
+  ASSERT_EQ(shown.size(), 2u);
+  const auto first = Parsed(shown[0]);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_TRUE(first->feeds(0).has_postgres());
+  // The second is one more feed of the list.
+  const auto both = Parsed(shown[0] + shown[1]);
+  ASSERT_TRUE(both.ok()) << both.status();
+  ASSERT_EQ(both->feeds_size(), 2);
+  EXPECT_EQ(both->feeds(1).poll().tables(0).cursor(), "updated_at");
 }
 
 TEST(ExampleConfig, ShowsEveryKey) {
