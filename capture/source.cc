@@ -10,6 +10,12 @@ bool IsRetried(const absl::Status& status) {
          reason == reason::kSourceAuthentication || reason == reason::kSlotActive;
 }
 
+absl::StatusOr<DropOutcome> Source::DropOwned(const v1::Checkpoint& /*checkpoint*/,
+                                              const std::function<absl::Status()>& decided) {
+  const absl::Status noted = decided();
+  return noted.ok() ? absl::StatusOr<DropOutcome>(DropOutcome()) : noted;
+}
+
 absl::Status Source::OrderTable(TableOrder /*order*/) {
   return ErrorWithReason(absl::StatusCode::kUnimplemented, reason::kFeatureUnsupported,
                          "the tables of this source cannot be changed while it runs",

@@ -29,7 +29,9 @@ void StatusReport::SampleDisk() {
 absl::StatusOr<v1::GetStatusResponse> StatusReport::Get(std::string_view feed) const {
   v1::GetStatusResponse response;
   if (feed.empty()) {
-    for (const auto& each : feeds_.feeds()) *response.add_feeds() = StatusOf(*each);
+    for (const auto& each : feeds_.feeds()) {
+      if (!each->dropped()) *response.add_feeds() = StatusOf(*each);
+    }
   } else {
     const auto found = feeds_.Find(feed);
     if (!found.ok()) return found.status();

@@ -215,6 +215,7 @@ v1::Checkpoint PostgresSource::CheckpointAt(const Position& position,
   postgres->set_publication(publication_name_);
   postgres->set_consistent_lsn(consistent_);
   postgres->set_fork(server_.fork);
+  postgres->set_publication_made(publication_made_);
   return checkpoint;
 }
 
