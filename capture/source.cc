@@ -10,6 +10,12 @@ bool IsRetried(const absl::Status& status) {
          reason == reason::kSourceAuthentication || reason == reason::kSlotActive;
 }
 
+absl::StatusOr<DropOutcome> Source::DropOwned(const v1::Checkpoint& /*checkpoint*/,
+                                              const std::function<absl::Status()>& decided) {
+  const absl::Status noted = decided();
+  return noted.ok() ? absl::StatusOr<DropOutcome>(DropOutcome()) : noted;
+}
+
 // Taken by value for those that override it, and keep what they get.
 // NOLINTNEXTLINE(performance-unnecessary-value-param)
 absl::Status Source::OrderTable(TableOrder /*order*/) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -123,6 +124,13 @@ struct TableNote {
   std::string text;
 };
 
+// What became of the objects that a feed used at its source, for people.
+struct DropOutcome {
+  std::vector<std::string> dropped;
+  // Each with the statement that drops it.
+  std::vector<std::string> left;
+};
+
 // What a source is and promises, for DescribeFeed.
 struct SourceDescription {
   std::string engine;
@@ -162,6 +170,13 @@ class Source {
   virtual absl::Status Confirm(const Position& durable) = 0;
 
   virtual void Close() = 0;
+
+  // While closed, by the thread of Open. The feed is dropped: drops what was made for it at the
+  // source (as `checkpoint`, its last one, tells), and nothing that somebody else made. `decided`
+  // is called when it is known that all of that can be dropped, and before anything is; its error
+  // ends the call. After an error behind it, the same call may be made again.
+  virtual absl::StatusOr<DropOutcome> DropOwned(const v1::Checkpoint& checkpoint,
+                                                const std::function<absl::Status()>& decided);
 
   // Bounds. They belong to the same thread, between two Reads.
 

@@ -38,6 +38,9 @@ inline constexpr std::string_view kBoundUnreachable =
     "BOUND_UNREACHABLE";  // DATA_LOSS: in a generation that ended before it
 inline constexpr std::string_view kRecoveryRefused =
     "RECOVERY_REFUSED";  // FAILED_PRECONDITION: the feed has no break to recover from
+inline constexpr std::string_view kDropRefused =
+    "DROP_REFUSED";  // FAILED_PRECONDITION: something would be left at a source that cannot be
+                     // asked
 inline constexpr std::string_view kFeedNotReady =
     "FEED_NOT_READY";  // UNAVAILABLE: initial snapshot not whole yet
 inline constexpr std::string_view kVerificationRunning =
@@ -56,6 +59,7 @@ inline constexpr std::string_view kCursorDiverged = "CURSOR_DIVERGED";  // FAILE
 // Ends of streams (Closing.reason) that are not errors of the request.
 inline constexpr std::string_view kFinished = "FINISHED";               // OK: the bound was reached
 inline constexpr std::string_view kServerDraining = "SERVER_DRAINING";  // UNAVAILABLE
+inline constexpr std::string_view kFeedDropped = "FEED_DROPPED";        // NOT_FOUND
 inline constexpr std::string_view kStreamsExhausted = "STREAMS_EXHAUSTED";  // RESOURCE_EXHAUSTED
 inline constexpr std::string_view kClientStalled = "CLIENT_STALLED";        // DEADLINE_EXCEEDED
 inline constexpr std::string_view kFeedRestarted =

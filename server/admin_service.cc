@@ -2,8 +2,11 @@
 
 #include <utility>
 
+#include "server/drop_call.h"
 #include "server/error_status.h"
 #include "server/migrate_call.h"
+#include "server/pooled_call.h"
+#include "server/reader_request.h"
 #include "server/recover_call.h"
 #include "server/stop_at_call.h"
 #include "server/table_calls.h"
@@ -80,6 +83,23 @@ grpc::ServerUnaryReactor* AdminService::StartSnapshot(grpc::CallbackServerContex
   return Finish(context, ToGrpcStatus(GiveOrders(feeds_, request->feed(), OrdersOf(*request))));
 }
 
+grpc::ServerUnaryReactor* AdminService::DropFeed(grpc::CallbackServerContext* context,
+                                                 const v1::DropFeedRequest* request,
+                                                 v1::DropFeedResponse* response) {
+  if (auto status = CheckNothingUnknown("request", *request); !status.ok()) {
+    return Finish(context, ToGrpcStatus(status));
+  }
+  const auto feed = feeds_.Find(request->feed());
+  if (feed.ok()) return DropCall::Start(*request, response, **feed);
+  return PooledCall::Start(pool_, [=, this, unknown = feed.status()]() -> absl::Status {
+    auto dropped = DropStored(store_, *request);
+    if (!dropped.ok()) return dropped.status();
+    if (!*dropped) return unknown;
+    *response = **std::move(dropped);
+    return absl::OkStatus();
+  });
+}
+
 // The rest of the contract, one line a call.
 #define TIDEMARK_UNSUPPORTED(call)                                                              \
   grpc::ServerUnaryReactor* AdminService::call(grpc::CallbackServerContext* context,            \
@@ -88,7 +108,6 @@ grpc::ServerUnaryReactor* AdminService::StartSnapshot(grpc::CallbackServerContex
   }
 TIDEMARK_UNSUPPORTED(PauseFeed)
 TIDEMARK_UNSUPPORTED(ResumeFeed)
-TIDEMARK_UNSUPPORTED(DropFeed)
 TIDEMARK_UNSUPPORTED(EndStream)
 TIDEMARK_UNSUPPORTED(Drain)
 #undef TIDEMARK_UNSUPPORTED

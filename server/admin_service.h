@@ -4,8 +4,10 @@
 #include <grpcpp/grpcpp.h>
 
 #include "absl/time/time.h"
+#include "server/delivery_pool.h"
 #include "server/feed.h"
 #include "server/status_report.h"
+#include "store/store.h"
 #include "tidemark/v1/admin.grpc.pb.h"
 
 namespace tidemark {
@@ -14,9 +16,13 @@ namespace tidemark {
 // server.
 class AdminService final : public v1::FeedAdmin::CallbackService {
  public:
-  AdminService(const FeedDirectory& feeds, const StatusReport& report,
-               absl::Duration client_stall_timeout)
-      : feeds_(feeds), report_(report), client_stall_timeout_(client_stall_timeout) {}
+  AdminService(const FeedDirectory& feeds, const StatusReport& report, store::Store& store,
+               DeliveryPool& pool, absl::Duration client_stall_timeout)
+      : feeds_(feeds),
+        report_(report),
+        store_(store),
+        pool_(pool),
+        client_stall_timeout_(client_stall_timeout) {}
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
@@ -54,6 +60,8 @@ class AdminService final : public v1::FeedAdmin::CallbackService {
  private:
   const FeedDirectory& feeds_;
   const StatusReport& report_;
+  store::Store& store_;
+  DeliveryPool& pool_;
   const absl::Duration client_stall_timeout_;
 };
 

@@ -10,8 +10,9 @@
 
 namespace tidemark {
 
-// `STEP:N`, with STEP one of read, appended, published, synced, confirmed: the process dies when
-// its loops together have reached that step for the Nth time. InvalidArgument for anything else.
+// `STEP:N`, with STEP one of read, appended, published, synced, confirmed, drop_noted,
+// source_dropped: the process dies when its loops together have reached that step for the Nth time.
+// InvalidArgument for anything else.
 absl::StatusOr<std::function<IngestObserver(const std::string& feed)>> CrashAt(
     std::string_view text);
 

@@ -7,6 +7,7 @@
 #include "proto/reason.h"
 #include "proto/table_name.h"
 #include "proto/timestamps.h"
+#include "server/feed_drop.h"
 #include "server/recovery.h"
 #include "server/rows_policy.h"
 #include "server/tail_hub.h"
@@ -18,7 +19,8 @@ Feed::Feed(Parts parts)
       wake_([this] { source().Nudge(); }),
       bounds_([this] { wake_.Wake(); }),
       stop_(parts_.config.stop_at(), parts_.store->checkpoint().stop(), [this] { wake_.Wake(); }),
-      recovery_([this] { wake_.Wake(); }) {}
+      recovery_([this] { wake_.Wake(); }),
+      orders_([this] { wake_.Wake(); }) {}
 Feed::~Feed() = default;
 
 store::RetentionBounds Feed::retention() const {
@@ -29,6 +31,11 @@ store::RetentionBounds Feed::retention() const {
 void Feed::SetRetention(const store::RetentionBounds& retention) {
   std::lock_guard lock(retention_mutex_);
   parts_.retention = retention;
+}
+
+void Feed::SetDropped() {
+  dropped_ = true;
+  if (parts_.end_streams) parts_.end_streams();
 }
 
 std::string Feed::Cursor(const Position& boundary) const {
@@ -145,10 +152,15 @@ FeedDirectory::FeedDirectory(std::vector<std::unique_ptr<Feed>> feeds) : feeds_(
 
 absl::StatusOr<Feed*> FeedDirectory::Find(std::string_view name) const {
   for (const auto& feed : feeds_) {
-    if (feed->name() == name) return feed.get();
+    if (feed->name() != name) continue;
+    if (feed->dropped()) return DroppedFeedUnknown(feed->name());
+    return feed.get();
   }
-  const std::string known = absl::StrJoin(
-      feeds_, ", ", [](std::string* out, const auto& feed) { absl::StrAppend(out, feed->name()); });
+  std::vector<std::string> names;
+  for (const auto& feed : feeds_) {
+    if (!feed->dropped()) names.push_back(feed->name());
+  }
+  const std::string known = absl::StrJoin(names, ", ");
   return ErrorWithReason(
       absl::StatusCode::kNotFound, reason::kFeedUnknown,
       absl::StrCat("this server has no feed \"", std::string(name), "\"; it has: ", known),

@@ -1,6 +1,8 @@
 // What the server knows of one running feed, and how a request finds it by name.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,6 +15,7 @@
 #include "proto/position.h"
 #include "server/bound_desk.h"
 #include "server/capture_state.h"
+#include "server/feed_orders.h"
 #include "server/read_wake.h"
 #include "server/recovery_orders.h"
 #include "server/stop_orders.h"
@@ -39,6 +42,9 @@ class Feed {
     const store::CursorCodec* cursors = nullptr;
     std::unique_ptr<capture::Source> source;
     std::unique_ptr<TailHub> tail;
+    // Ends the streams of the feed, refuses new ones, and waits a little until they are gone. May
+    // be null.
+    std::function<void()> end_streams = nullptr;
   };
 
   explicit Feed(Parts parts);
@@ -68,6 +74,14 @@ class Feed {
   // What is to be done about a break that stopped capture.
   RecoveryOrders& recovery() { return recovery_; }
   const CaptureState& capture() const { return capture_; }
+  // What is ordered for the feed as a whole.
+  FeedOrders& orders() { return orders_; }
+  const FeedOrders& orders() const { return orders_; }
+
+  // Dropped while the server runs: nobody is to find it any more, though it is still in memory.
+  bool dropped() const { return dropped_; }
+  // Capture's thread.
+  void SetDropped();
 
   std::string Cursor(const Position& boundary) const;
   // Reasons: those of CursorCodec::Decode. Says nothing of whether the boundary still resumes.
@@ -88,6 +102,8 @@ class Feed {
   BoundDesk bounds_;
   StopOrders stop_;
   RecoveryOrders recovery_;
+  FeedOrders orders_;
+  std::atomic<bool> dropped_ = false;
 };
 
 // The feeds of a server. Immutable once the server starts; safe from any thread then.
@@ -95,8 +111,9 @@ class FeedDirectory {
  public:
   explicit FeedDirectory(std::vector<std::unique_ptr<Feed>> feeds);
 
-  // FEED_UNKNOWN, naming the feeds that there are.
+  // FEED_UNKNOWN, naming the feeds that there are; of one that was dropped, saying so.
   absl::StatusOr<Feed*> Find(std::string_view name) const;
+  // Those that were dropped are among them.
   const std::vector<std::unique_ptr<Feed>>& feeds() const { return feeds_; }
 
  private:

@@ -5,7 +5,8 @@
 namespace tidemark {
 
 bool IsServing(const Feed& feed) {
-  return feed.store().snapshot_whole() && feed.capture().phase() != CapturePhase::kFailed;
+  return !feed.dropped() && feed.store().snapshot_whole() &&
+         feed.capture().phase() != CapturePhase::kFailed;
 }
 
 HealthReporter::HealthReporter(const FeedDirectory& feeds,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "proto/reason.h"
+#include "server/feed_drop.h"
 #include "server/limits.h"
 #include "server/recovery.h"
 #include "server/retry_policy.h"
@@ -39,6 +40,7 @@ IngestLoop::IngestLoop(Feed& feed, EventLog& log, IngestObserver observer)
       known_rows_(feed.store()),
       stop_(feed, writer_),
       breaks_(feed, log),
+      keeper_(feed, log, [this](IngestStep step) { return Observe(step); }),
       random_(std::random_device()()) {
   feed_.source().UseKnownRows(&known_rows_);
 }
@@ -46,25 +48,37 @@ IngestLoop::IngestLoop(Feed& feed, EventLog& log, IngestObserver observer)
 void IngestLoop::Run() {
   absl::Status ended;
   while (!stopping()) {
+    keeper_.Serve();
+    if (ends()) break;
     ended = stop_.Serve(false);
-    if (ended.ok() && feed_.stop().finished() && !RestFinished()) break;
+    if (ended.ok() && feed_.stop().finished()) {
+      RestFinished();
+      continue;
+    }
     if (ended.ok()) ended = Follow();
     if (crashed_) return;
     feed_.source().Close();
     if (!ended.ok()) ended = breaks_.OnEnded(ended);
     if (!ended.ok() && !WaitToRetry(ended)) break;
   }
+  if (crashed_) return;
   feed_.capture().Stopped();
   const bool failed = feed_.capture().phase() == CapturePhase::kFailed;
-  const absl::Status refusal = RefusalOfOrders(failed ? ended : absl::OkStatus());
+  const absl::Status refusal = feed_.dropped() ? DroppedFeedUnknown(feed_.name())
+                                               : RefusalOfOrders(failed ? ended : absl::OkStatus());
   feed_.stop().Close(refusal);
   feed_.recovery().Close(refusal);
+  feed_.orders().Close(refusal);
 }
 
-bool IngestLoop::RestBroken(const absl::Status& error) {
+bool IngestLoop::RestFailed(const absl::Status& error) {
+  const bool is_break = breaks_.WaitsForOrder(error);
   feed_.stop().Close(RefusalOfOrders(error));
+  if (!is_break) feed_.recovery().Close(RefusalOfOrders(error));
   while (!stopping()) {
-    if (breaks_.ServeStopped()) {
+    keeper_.Serve();
+    if (ends()) return false;
+    if (is_break && breaks_.ServeStopped()) {
       feed_.stop().Reopen();
       return true;
     }
@@ -74,7 +88,7 @@ bool IngestLoop::RestBroken(const absl::Status& error) {
   return false;
 }
 
-bool IngestLoop::RestFinished() {
+void IngestLoop::RestFinished() {
   const v1::StopRecord record = feed_.stop().record();
   const Position bound = Position::FromBytes(record.bound()).value_or(Position());
   const std::string where = feed_.source().NativeText(bound);
@@ -84,6 +98,7 @@ bool IngestLoop::RestFinished() {
   while (!stopping() && feed_.stop().finished()) {
     feed_.wake().WaitUntil(absl::InfiniteFuture());
     feed_.wake().Answer();
+    if (keeper_.HasOrders()) break;
     breaks_.RefuseOrders();
     if (auto served = stop_.Serve(false); !served.ok()) {
       log_.Error("cannot note where to stop", {{"feed", feed_.name()},
@@ -92,12 +107,11 @@ bool IngestLoop::RestFinished() {
     }
   }
   feed_.bounds().Reopen();
-  return !stopping();
 }
 
 absl::Status IngestLoop::Follow() {
   if (auto opened = Open(); !opened.ok()) return opened;
-  while (!stopping() && !feed_.stop().finished()) {
+  while (!stopping() && !feed_.stop().finished() && !keeper_.HasOrders()) {
     auto batch = Read();
     if (!batch.ok()) return batch.status();
     if (!NothingRead(*batch)) {
@@ -112,6 +126,7 @@ absl::Status IngestLoop::Follow() {
 // What bounded readers ask of the source comes before what it sends.
 absl::StatusOr<capture::CaptureBatch> IngestLoop::Read() {
   feed_.wake().Answer();
+  if (keeper_.HasOrders()) return capture::CaptureBatch();
   breaks_.RefuseOrders();
   if (auto served = stop_.Serve(true); !served.ok()) return served;
   absl::Time now = absl::Now();
@@ -230,7 +245,7 @@ bool IngestLoop::WaitToRetry(const absl::Status& error) {
   if (RetryFor(error) == Retry::kNever) {
     feed_.capture().Failed(error, now);
     log_.Error("source failed: needs a person", fields);
-    return breaks_.WaitsForOrder(error) && RestBroken(error);
+    return RestFailed(error);
   }
   feed_.capture().Retrying(error, ++failures_, now);
   log_.Warning("source lost: trying again", fields);
@@ -244,6 +259,7 @@ bool IngestLoop::WaitUntil(absl::Time until) {
   while (!stopping()) {
     if (!feed_.wake().WaitUntil(until)) return true;
     feed_.wake().Answer();
+    if (keeper_.HasOrders()) return true;
     breaks_.RefuseOrders();
     if (auto served = stop_.Serve(false); !served.ok()) return true;
   }

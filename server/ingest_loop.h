@@ -19,13 +19,12 @@
 #include "server/event_log.h"
 #include "server/event_writer.h"
 #include "server/feed.h"
+#include "server/feed_keeper.h"
+#include "server/ingest_step.h"
 #include "server/stop_keeper.h"
 #include "server/store_rows.h"
 
 namespace tidemark {
-
-// Points at which a crash matters: each is reached when its step is done.
-enum class IngestStep { kRead, kAppended, kPublished, kSynced, kConfirmed };
 
 // Called by the loop's thread at every step. An error ends the loop right there, as a crash would:
 // nothing more is written, published, synced or confirmed.
@@ -36,7 +35,7 @@ class IngestLoop {
  public:
   IngestLoop(Feed& feed, EventLog& log, IngestObserver observer = nullptr);
 
-  // Until Stop, or until an error needs a person (CapturePhase::kFailed).
+  // Until Stop, or until the feed is dropped.
   void Run();
   // Makes Run return soon: at once when it waits, else when the source returns. May be repeated.
   void Stop();
@@ -46,11 +45,10 @@ class IngestLoop {
   absl::Status Follow();
   absl::Status Open();
   absl::StatusOr<capture::CaptureBatch> Read();
-  // Until an order makes capture go on; false when the server stops.
-  bool RestFinished();
-  // Until a person says what to do about the break that stopped capture; false when the server
-  // stops.
-  bool RestBroken(const absl::Status& error);
+  // Until another order comes, or the server stops.
+  void RestFinished();
+  // Until a person says what to do about what stopped capture; false when the server stops.
+  bool RestFailed(const absl::Status& error);
   absl::Status Ingest(capture::CaptureBatch batch);
   void Publish(WrittenBatch written);
   // What is to be known once the feed is in its next generation.
@@ -58,6 +56,8 @@ class IngestLoop {
   absl::Status Observe(IngestStep step);
 
   bool stopping() const;
+  // The server stops, or the feed is dropped.
+  bool ends() const { return stopping() || feed_.dropped() || crashed_; }
   // What an error does: true when the source is to be opened again.
   bool WaitToRetry(const absl::Status& error);
   bool WaitUntil(absl::Time until);
@@ -71,6 +71,7 @@ class IngestLoop {
   StoreRows known_rows_;
   StopKeeper stop_;
   BreakKeeper breaks_;
+  FeedKeeper keeper_;
   uint32_t failures_ = 0;
   std::mt19937_64 random_;
 

@@ -114,9 +114,14 @@ inline constexpr uint64_t retention_bytes_default = uint64_t{10} << 30;
 inline constexpr int64_t drain_timeout_default_ms = 10'000;
 inline constexpr int64_t drain_timeout_max_ms = 600'000;
 
+// How long a drop waits for the streams of its feed to take their Closing; those that do not read
+// on.
+inline constexpr int64_t drop_streams_max_ms = 2'000;
+
 // How long a source may take to let go of its thread after the drain; then the process ends anyway,
 // which costs nothing but a reconnect.
 inline constexpr int64_t source_stop_max_ms = 5'000;
+static_assert(drop_streams_max_ms < source_stop_max_ms);
 // How long calls in progress may take to end after the drain.
 inline constexpr int64_t calls_stop_max_ms = 2'000;
 // Clients are asked to come back this long after a drain.

@@ -10,9 +10,11 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "capture/owned_objects.h"
 #include "capture/source_factory.h"
 #include "proto/reason.h"
 #include "proto/timestamps.h"
+#include "server/feed_drop.h"
 #include "server/limits.h"
 #include "server/listener.h"
 #include "server/rows_policy.h"
@@ -117,6 +119,28 @@ absl::Status Server::OpenFeeds() {
     feeds.push_back(*std::move(feed));
   }
   feeds_ = std::make_unique<FeedDirectory>(std::move(feeds));
+  return LogForgotten();
+}
+
+absl::Status Server::LogForgotten() {
+  const auto names = store_->FeedNames();
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
+    if (feeds_->Find(name).ok()) continue;
+    log_->Warning("the store holds a feed that the configuration does not name",
+                  {{"feed", name}, {"remedy", "tidemark feed drop " + name + " --keep-slot"}});
+  }
+  const auto drops = store_->Drops();
+  if (!drops.ok()) return drops.status();
+  for (const auto& [name, record] : *drops) {
+    v1::Checkpoint checkpoint;
+    *checkpoint.mutable_postgres() = record.left();
+    log_->Warning(
+        "a feed was dropped, and this may be left at its source",
+        {{"feed", name},
+         {"left", absl::StrJoin(capture::OwnedObjects(checkpoint), "; ")},
+         {"remedy", "drop it by hand, then tidemark feed drop " + name + " --keep-slot"}});
+  }
   return absl::OkStatus();
 }
 
@@ -141,6 +165,10 @@ absl::StatusOr<std::unique_ptr<Feed>> Server::OpenFeed(const v1::FeedConfig& con
       },
       limits::ring_bytes_max);
   parts.tail->Start((*store)->head(), ProvedBy(**store));
+  parts.end_streams = [this, name = config.name()] {
+    streams_.EndFeed(name, {FeedDropped(name)});
+    streams_.WaitUntilEmpty(absl::Now() + absl::Milliseconds(limits::drop_streams_max_ms), name);
+  };
   return std::make_unique<Feed>(std::move(parts));
 }
 
@@ -164,7 +192,8 @@ absl::Status Server::Serve() {
   status_ = std::make_unique<StatusReport>(*feeds_, streams_, *store_, config_.store().path(),
                                            kServerVersion, absl::Now());
   const absl::Duration stall_timeout = FromDuration(config_.client_stall_timeout());
-  admin_service_ = std::make_unique<AdminService>(*feeds_, *status_, stall_timeout);
+  admin_service_ =
+      std::make_unique<AdminService>(*feeds_, *status_, *store_, *delivery_, stall_timeout);
   feed_service_ =
       std::make_unique<FeedService>(*feeds_, streams_, *delivery_, kServerVersion, stall_timeout);
 

@@ -74,6 +74,8 @@ class Server {
 
   absl::Status OpenStore();
   absl::Status OpenFeeds();
+  // What the store keeps of feeds that nobody configures any more.
+  absl::Status LogForgotten();
   absl::StatusOr<std::unique_ptr<Feed>> OpenFeed(const v1::FeedConfig& config);
   // Of the kind that it is configured with, or was moved to.
   absl::StatusOr<store::FeedStore*> OpenStoreOf(const v1::FeedConfig& config);

@@ -15,6 +15,7 @@ std::string StateName(const std::string& name, absl::string_view prefix) {
 
 void StateLog::Update() {
   for (const auto& feed : feeds_.feeds()) {
+    if (feed->dropped()) continue;
     const v1::FeedStatus status = feed->Status();
     UpdateTables(feed->name(), status);
     v1::SourceState& last = last_[feed->name()];

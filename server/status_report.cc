@@ -74,7 +74,9 @@ absl::StatusOr<v1::GetStatusResponse> StatusReport::Get(std::string_view feed) c
 
 v1::GetStatusResponse StatusReport::Everything() const {
   v1::GetStatusResponse response;
-  for (const auto& each : feeds_.feeds()) *response.add_feeds() = StatusOf(*each);
+  for (const auto& each : feeds_.feeds()) {
+    if (!each->dropped()) *response.add_feeds() = StatusOf(*each);
+  }
   AddServer(&response);
   return response;
 }

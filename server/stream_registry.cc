@@ -34,6 +34,9 @@ StreamRegistry::StreamRegistry(size_t streams_max) : streams_max_(streams_max) {
 absl::StatusOr<uint64_t> StreamRegistry::Add(Opening opening, std::shared_ptr<StreamFacts> facts) {
   const std::lock_guard lock(mutex_);
   if (draining_) return draining_->why;
+  if (const auto ended = ended_feeds_.find(opening.feed); ended != ended_feeds_.end()) {
+    return ended->second.why;
+  }
   if (streams_.size() >= streams_max_) {
     return ErrorWithReason(absl::StatusCode::kResourceExhausted, reason::kStreamsExhausted,
                            "this server serves " + std::to_string(streams_max_) +
@@ -74,6 +77,10 @@ std::vector<StreamView> StreamRegistry::List(std::string_view feed) const {
 
 size_t StreamRegistry::Count(std::string_view feed) const {
   const std::lock_guard lock(mutex_);
+  return CountLocked(feed);
+}
+
+size_t StreamRegistry::CountLocked(std::string_view feed) const {
   if (feed.empty()) return streams_.size();
   return std::count_if(streams_.begin(), streams_.end(),
                        [&](const auto& stream) { return stream.second.opening.feed == feed; });
@@ -115,15 +122,28 @@ void StreamRegistry::Drain(const ClosingOrder& order) {
   for (const auto& stream : streams) stream->Close(order);
 }
 
+void StreamRegistry::EndFeed(std::string_view feed, const ClosingOrder& order) {
+  std::vector<std::shared_ptr<ClosableStream>> streams;
+  {
+    const std::lock_guard lock(mutex_);
+    ended_feeds_.emplace(std::string(feed), order);
+    for (const auto& [id, listed] : streams_) {
+      if (listed.opening.feed != feed) continue;
+      if (auto stream = listed.opening.stream.lock()) streams.push_back(std::move(stream));
+    }
+  }
+  for (const auto& stream : streams) stream->Close(order);
+}
+
 bool StreamRegistry::draining() const {
   const std::lock_guard lock(mutex_);
   return draining_.has_value();
 }
 
-bool StreamRegistry::WaitUntilEmpty(absl::Time deadline) const {
+bool StreamRegistry::WaitUntilEmpty(absl::Time deadline, std::string_view feed) const {
   std::unique_lock lock(mutex_);
   return changed_.wait_until(lock, absl::ToChronoTime(deadline),
-                             [this] { return streams_.empty(); });
+                             [&] { return CountLocked(feed) == 0; });
 }
 
 }  // namespace tidemark

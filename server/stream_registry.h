@@ -82,7 +82,7 @@ class StreamRegistry {
     absl::Time opened;
     std::weak_ptr<ClosableStream> stream;
   };
-  // Reasons: STREAMS_EXHAUSTED, SERVER_DRAINING. The stream is listed until Remove.
+  // Reasons: STREAMS_EXHAUSTED, SERVER_DRAINING, FEED_DROPPED. The stream is listed until Remove.
   absl::StatusOr<uint64_t> Add(Opening opening, std::shared_ptr<StreamFacts> facts);
   void Remove(uint64_t id);
 
@@ -97,10 +97,15 @@ class StreamRegistry {
   // Ends every stream and refuses new ones with the same status.
   void Drain(const ClosingOrder& order);
   bool draining() const;
-  // True when no stream is left; false when `deadline` passed first.
-  bool WaitUntilEmpty(absl::Time deadline) const;
+  // The same for the streams of one feed, which is gone for good.
+  void EndFeed(std::string_view feed, const ClosingOrder& order);
+  // True when no stream is left (of the feed; empty: of any); false when `deadline` passed first.
+  bool WaitUntilEmpty(absl::Time deadline, std::string_view feed = "") const;
 
  private:
+  // Of the feed; empty: all. REQUIRES: mutex_ is held.
+  size_t CountLocked(std::string_view feed) const;
+
   struct Listed {
     Opening opening;
     std::shared_ptr<StreamFacts> facts;
@@ -112,6 +117,7 @@ class StreamRegistry {
   std::map<uint64_t, Listed> streams_;
   uint64_t next_id_ = 1;
   std::optional<ClosingOrder> draining_;
+  std::map<std::string, ClosingOrder, std::less<>> ended_feeds_;
 };
 
 }  // namespace tidemark

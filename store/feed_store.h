@@ -198,6 +198,17 @@ class FeedStore {
   // Not OK: the fold is stuck, with the cause. Capture stops when the unfolded tail reaches its
   // bound.
   virtual absl::Status fold_status() const = 0;
+
+  // Dropping. Capture's thread.
+
+  // Notes durably that the feed is dropped: opening the store removes it, unless CancelDrop came
+  // first. `left` may stay at the source behind a crash; a feed of that name and engine that is
+  // made later takes it for its own.
+  virtual absl::Status BeginDrop(const std::optional<v1::PostgresCheckpoint>& left) = 0;
+  virtual absl::Status CancelDrop() = 0;
+  // Removes all of the feed from the disk. Readers that are open read on; those that come later
+  // find nothing (CURSOR_EXPIRED), and nothing may be written any more.
+  virtual absl::Status Remove() = 0;
 };
 
 }  // namespace tidemark::store

@@ -149,6 +149,7 @@ std::string SchemaHistoryKey(FeedId feed, std::string_view schema_name, std::str
 std::string FormatKey() { return "F"; }
 std::string NextFeedIdKey() { return "I"; }
 std::string FeedNameKey(std::string_view name) { return std::string("N").append(name); }
+std::string DropKey(std::string_view name) { return std::string("D").append(name); }
 std::string FeedRecordKey(FeedId feed) { return MetaKey('R', feed); }
 std::string CheckpointKey(FeedId feed) { return MetaKey('C', feed); }
 std::string SnapshotWholeKey(FeedId feed) { return MetaKey('W', feed); }

@@ -94,6 +94,7 @@ std::string SchemaHistoryKey(FeedId feed, std::string_view schema_name, std::str
 std::string FormatKey();                    // F: format version (4)
 std::string NextFeedIdKey();                // I: next feed id (4)
 std::string FeedNameKey(std::string_view);  // N | name: feed id (4)
+std::string DropKey(std::string_view);      // D | name: DropRecord
 std::string FeedRecordKey(FeedId);          // R | feed: FeedRecord
 std::string CheckpointKey(FeedId);          // C | feed: Checkpoint
 std::string SnapshotWholeKey(FeedId);       // W | feed: boundary of the initial snapshot (20)

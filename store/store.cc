@@ -11,6 +11,7 @@
 #include "proto/reason.h"
 #include "rocksdb/env.h"
 #include "store/database.h"
+#include "store/feed_removal.h"
 #include "store/rows_writer.h"
 #include "store/spool.h"
 #include "store/stored_feed.h"
@@ -27,6 +28,13 @@ class RocksStore final : public Store {
 
   absl::StatusOr<FeedStore*> OpenFeed(std::string_view name, std::string_view engine) override;
   absl::StatusOr<std::vector<std::string>> FeedNames() override;
+  absl::StatusOr<FeedStore*> FindFeed(std::string_view name) override;
+  absl::StatusOr<std::map<std::string, v1::DropRecord>> Drops() override {
+    return NotedDrops(*database_);
+  }
+  absl::Status ForgetDrop(std::string_view name) override {
+    return store::ForgetDrop(database_.get(), name);
+  }
   uint64_t DiskBytes() const override;
 
   absl::Status RemoveLeftovers();
@@ -34,6 +42,10 @@ class RocksStore final : public Store {
  private:
   absl::StatusOr<std::map<std::string, FeedId>> Feeds() const;
   absl::StatusOr<FeedId> MakeFeed(std::string_view name, std::string_view engine);
+  // What an earlier feed of that name may have left at its source is the new one's.
+  absl::Status StageLeft(std::string_view name, std::string_view engine, FeedId feed,
+                         rocksdb::WriteBatch* batch) const;
+  absl::StatusOr<StoredFeed*> OpenById(FeedId feed);
 
   const StoreOptions options_;
   const std::unique_ptr<Database> database_;
@@ -58,6 +70,7 @@ absl::Status RocksStore::RemoveLeftovers() {
   if (absl::Status status = RowsWriter::RemoveLeftovers(database_.get()); !status.ok()) {
     return status;
   }
+  if (absl::Status status = FinishDrops(database_.get()); !status.ok()) return status;
   const auto feeds = Feeds();
   if (!feeds.ok()) return feeds.status();
   for (const auto& [name, feed] : *feeds) {
@@ -81,12 +94,9 @@ absl::StatusOr<FeedStore*> RocksStore::OpenFeed(std::string_view name, std::stri
     if (!made.ok()) return made.status();
     feed = *made;
   }
-  std::unique_ptr<StoredFeed>& open = open_[feed];
-  if (open == nullptr) {
-    auto opened = StoredFeed::Open(database_.get(), feed, options_);
-    if (!opened.ok()) return opened.status();
-    open = *std::move(opened);
-  }
+  const auto opened = OpenById(feed);
+  if (!opened.ok()) return opened.status();
+  StoredFeed* const open = *opened;
   if (open->record().engine() != engine) {
     return ErrorWithReason(
         absl::StatusCode::kFailedPrecondition, reason::kConfigInvalid,
@@ -94,7 +104,43 @@ absl::StatusOr<FeedStore*> RocksStore::OpenFeed(std::string_view name, std::stri
                     "the two mean different things; give the new source a feed of its own name",
                     name, options_.path, open->record().engine(), engine));
   }
+  return open;
+}
+
+absl::StatusOr<StoredFeed*> RocksStore::OpenById(FeedId feed) {
+  std::unique_ptr<StoredFeed>& open = open_[feed];
+  if (open == nullptr) {
+    auto opened = StoredFeed::Open(database_.get(), feed, options_);
+    if (!opened.ok()) return opened.status();
+    open = *std::move(opened);
+  }
   return open.get();
+}
+
+absl::StatusOr<FeedStore*> RocksStore::FindFeed(std::string_view name) {
+  std::lock_guard lock(mutex_);
+  const auto feeds = Feeds();
+  if (!feeds.ok()) return feeds.status();
+  const auto known = feeds->find(std::string(name));
+  if (known == feeds->end()) {
+    return absl::NotFoundError(
+        fmt::format("the store in {} holds no feed {}", options_.path, name));
+  }
+  return OpenById(known->second);
+}
+
+absl::Status RocksStore::StageLeft(std::string_view name, std::string_view engine, FeedId feed,
+                                   rocksdb::WriteBatch* batch) const {
+  const auto drop = ReadDrop(*database_, name);
+  if (!drop.ok()) return drop.status();
+  if (!*drop || engine != "postgres") return absl::OkStatus();
+  v1::Checkpoint checkpoint;
+  checkpoint.set_position(std::string(Position::Of(1, uint64_t{0}).bytes()));
+  checkpoint.set_snapshot_phase(v1::SNAPSHOT_PHASE_PREPARING);
+  *checkpoint.mutable_postgres() = (*drop)->left();
+  batch->Put(database_->meta(), CheckpointKey(feed), checkpoint.SerializeAsString());
+  batch->Delete(database_->meta(), DropKey(name));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<FeedId> RocksStore::MakeFeed(std::string_view name, std::string_view engine) {
@@ -119,6 +165,7 @@ absl::StatusOr<FeedId> RocksStore::MakeFeed(std::string_view name, std::string_v
   batch.Put(database_->meta(), NextFeedIdKey(), FeedPrefix(feed + 1));
   batch.Put(database_->meta(), FeedNameKey(name), FeedPrefix(feed));
   batch.Put(database_->meta(), FeedRecordKey(feed), record.SerializeAsString());
+  if (absl::Status status = StageLeft(name, engine, feed, &batch); !status.ok()) return status;
   // Synced, since cursors that name the identity must never outlive it.
   if (absl::Status status = database_->Write(&batch, /*sync=*/true); !status.ok()) return status;
   return feed;

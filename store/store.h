@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -37,7 +38,7 @@ class Store {
  public:
   // Reasons: STORE_FORMAT_NEWER, STORE_DAMAGED, STORE_LOCKED, STORE_FULL, STORE_IO. Nothing is
   // changed when it fails. Removes what a crash left behind (large transactions without a commit
-  // record).
+  // record, feeds that were being dropped).
   static absl::StatusOr<std::unique_ptr<Store>> Open(const StoreOptions& options);
   virtual ~Store() = default;
 
@@ -46,6 +47,13 @@ class Store {
   virtual absl::StatusOr<FeedStore*> OpenFeed(std::string_view name, std::string_view engine) = 0;
   // Names of all feeds that the store holds, open or not.
   virtual absl::StatusOr<std::vector<std::string>> FeedNames() = 0;
+  // The same of one, whatever its engine; NotFound for a name that the store does not hold.
+  virtual absl::StatusOr<FeedStore*> FindFeed(std::string_view name) = 0;
+
+  // Drops that a crash cut short, by the name of the feed: something may be left at its source. A
+  // feed of that name and engine that is made takes it for its own, and ends the note.
+  virtual absl::StatusOr<std::map<std::string, v1::DropRecord>> Drops() = 0;
+  virtual absl::Status ForgetDrop(std::string_view name) = 0;
 
   virtual uint64_t DiskBytes() const = 0;
 };

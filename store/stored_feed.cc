@@ -7,6 +7,7 @@
 
 #include "proto/reason.h"
 #include "store/change_log.h"
+#include "store/feed_removal.h"
 #include "store/log_recovery.h"
 #include "store/log_trim.h"
 #include "store/row_value.h"
@@ -393,6 +394,7 @@ absl::StatusOr<std::optional<std::string>> StoredFeed::FindRow(const v1::TableSc
 
 absl::StatusOr<bool> StoredFeed::FoldOnce() {
   std::lock_guard lock(fold_mutex_);
+  if (removed_) return false;
   const FeedBoundaries from = state_.Get();
   if (!from.snapshot_whole || from.synced <= from.folded) return false;
   const auto has_rows = [this](const v1::TableSchema& schema) { return KeepsRows(schema); };
@@ -473,6 +475,7 @@ absl::StatusOr<std::optional<std::pair<Position, v1::CommitRecord>>> StoredFeed:
 absl::Status StoredFeed::Trim(const RetentionBounds& bounds, absl::Time now,
                               std::optional<Position> keep_from) {
   std::lock_guard lock(trim_mutex_);
+  if (removed_) return absl::OkStatus();
   const FeedBoundaries boundaries = state_.Get();
   if (!boundaries.snapshot_whole) return absl::OkStatus();
   const LogTrim before{boundaries.floor, boundaries.floor_commit_time_us,
@@ -493,6 +496,25 @@ absl::Status StoredFeed::Trim(const RetentionBounds& bounds, absl::Time now,
   // Before anything is deleted: a reader that misses something must meet a floor that says so.
   raise_floor(**trim);
   return WriteTrim(&database_, feed_, **trim);
+}
+
+// ---- Dropping.
+
+absl::Status StoredFeed::BeginDrop(const std::optional<v1::PostgresCheckpoint>& left) {
+  v1::DropRecord record;
+  record.set_feed(feed_);
+  if (left) *record.mutable_left() = *left;
+  return NoteDrop(&database_, record_.name(), record);
+}
+
+absl::Status StoredFeed::CancelDrop() { return ForgetDrop(&database_, record_.name()); }
+
+absl::Status StoredFeed::Remove() {
+  std::scoped_lock lock(trim_mutex_, fold_mutex_);
+  removed_ = true;
+  // As before a trim.
+  state_.Update([](FeedBoundaries& now) { now.floor = now.folded = now.synced = now.head; });
+  return RemoveFeed(&database_, feed_, record_.name(), DropNote::kForget);
 }
 
 }  // namespace tidemark::store

@@ -106,6 +106,10 @@ class StoredFeed final : public FeedStore {
   absl::Status FoldToHead() override;
   absl::Status fold_status() const override;
 
+  absl::Status BeginDrop(const std::optional<v1::PostgresCheckpoint>& left) override;
+  absl::Status CancelDrop() override;
+  absl::Status Remove() override;
+
  private:
   // What an append changes in memory once it is written.
   struct Appended {
@@ -158,6 +162,7 @@ class StoredFeed final : public FeedStore {
 
   std::mutex trim_mutex_;  // one trim at a time
   std::mutex fold_mutex_;  // one fold at a time
+  bool removed_ = false;   // set under both
   RowsFolder folder_;      // protected by fold_mutex_
   // Last: stops before what it uses goes.
   std::unique_ptr<FoldThread> fold_thread_;

@@ -74,6 +74,20 @@ void MigratingSource::Close() {
   log_open_ = false;
 }
 
+absl::StatusOr<DropOutcome> MigratingSource::DropOwned(
+    const v1::Checkpoint& checkpoint, const std::function<absl::Status()>& decided) {
+  Close();
+  if (checkpoint.has_postgres()) return parts_.log->DropOwned(checkpoint, decided);
+  if (absl::Status noted = decided(); !noted.ok()) return noted;
+  DropOutcome outcome;
+  const v1::MigrationRecord& move = checkpoint.migration();
+  if (move.slot().empty()) return outcome;
+  if (absl::Status gone = parts_.side->TakeAway(move); !gone.ok()) return gone;
+  outcome.dropped.push_back("slot " + move.slot());
+  if (!move.publication().empty()) outcome.dropped.push_back("publication " + move.publication());
+  return outcome;
+}
+
 absl::StatusOr<CaptureBatch> MigratingSource::Read(absl::Time deadline) {
   if (!is_open_) return absl::FailedPreconditionError("the source is not open");
   TakeOrders();

@@ -59,6 +59,8 @@ class MigratingSource final : public Source, public Migrating {
   absl::StatusOr<CaptureBatch> Read(absl::Time deadline) override;
   absl::Status Confirm(const Position& durable) override;
   void Close() override;
+  absl::StatusOr<DropOutcome> DropOwned(const v1::Checkpoint& checkpoint,
+                                        const std::function<absl::Status()>& decided) override;
   absl::Status StopAt(const StopPoint& point) override;
   std::optional<LogEnd> SampleEnd() override;
   void Prove(const std::optional<Position>& upto) override;

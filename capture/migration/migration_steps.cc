@@ -94,6 +94,7 @@ v1::Checkpoint CheckpointForLog(const v1::Checkpoint& polled) {
   checkpoint.mutable_postgres()->set_system_identifier(server.system_identifier());
   checkpoint.mutable_postgres()->set_database(server.database());
   checkpoint.mutable_postgres()->set_timeline(server.timeline());
+  checkpoint.mutable_postgres()->set_publication_made(!polled.migration().publication().empty());
   v1::BreakRecord* broken = checkpoint.mutable_broken();
   broken->set_policy(v1::RECOVERY_POLICY_RESNAPSHOT);
   broken->set_reason("polling");

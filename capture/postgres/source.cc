@@ -224,6 +224,7 @@ v1::Checkpoint PostgresSource::CheckpointAt(const Position& position,
   if (log_generation_ != 0) {
     checkpoint.mutable_migration()->set_log_generation(log_generation_);
   }
+  postgres->set_publication_made(publication_made_);
   return checkpoint;
 }
 

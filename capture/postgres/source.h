@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -63,6 +64,8 @@ class PostgresSource final : public Source {
   absl::StatusOr<CaptureBatch> Read(absl::Time deadline) override;
   absl::Status Confirm(const Position& durable) override;
   void Close() override;
+  absl::StatusOr<DropOutcome> DropOwned(const v1::Checkpoint& checkpoint,
+                                        const std::function<absl::Status()>& decided) override;
   absl::Status StopAt(const StopPoint& point) override;
   std::optional<LogEnd> SampleEnd() override;
   void Prove(const std::optional<Position>& upto) override;
@@ -107,6 +110,9 @@ class PostgresSource final : public Source {
   absl::Status CompleteBatch(CaptureBatch* batch);
   // The checkpoint says on which timeline it lies.
   absl::Status KeepTimeline(CaptureBatch* batch);
+
+  absl::StatusOr<DropOutcome> DropHere(const v1::Checkpoint& checkpoint,
+                                       const std::function<absl::Status()>& decided);
 
   absl::Status OpenBroken(const v1::Checkpoint& checkpoint);
   CaptureBatch PrepareHealing();
@@ -188,6 +194,8 @@ class PostgresSource final : public Source {
   // Goes with the next batch.
   std::string notice_;
   Lsn consistent_ = 0;
+  // PostgresCheckpoint.publication_made.
+  bool publication_made_ = false;
   int64_t snapshot_time_us_ = 0;
   StopPoint stop_;
   // Of the newest checkpoint that was handed over.

@@ -50,6 +50,9 @@ absl::Status PostgresSource::OpenBroken(const v1::Checkpoint& checkpoint) {
       checkpoint, position->engine_low(), server_, slot_name_, *slot, publication->has_value());
   if (!healing.ok()) return healing.status();
   healing_ = checkpoint;
+  const bool known = broken.prepared_in() == PlaceText(server_) ||
+                     CheckSameDatabase(checkpoint.postgres(), server_).ok();
+  publication_made_ = !*publication || (known && checkpoint.postgres().publication_made());
   behind_gap_ = true;
   head_ = *position;
   snapshot_time_us_ = checkpoint.snapshot_time_us();
@@ -65,6 +68,7 @@ absl::Status PostgresSource::OpenBroken(const v1::Checkpoint& checkpoint) {
 CaptureBatch PostgresSource::PrepareHealing() {
   CaptureBatch batch;
   healing_->mutable_broken()->set_prepared_in(PlaceText(server_));
+  healing_->mutable_postgres()->set_publication_made(publication_made_);
   batch.checkpoint = *healing_;
   Enter(Phase::kAwaitingConfirm, "waiting until the store has noted what is about to be made");
   return batch;

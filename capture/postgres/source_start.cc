@@ -27,6 +27,7 @@ absl::Status PostgresSource::OpenWhole(const v1::Checkpoint& checkpoint) {
   start_ = position->engine_low();
   head_ = *position;
   consistent_ = checkpoint.postgres().consistent_lsn();
+  publication_made_ = checkpoint.postgres().publication_made();
   snapshot_time_us_ = checkpoint.snapshot_time_us();
   if (absl::Status status = CheckStopAhead(stop_, start_); !status.ok()) return status;
   absl::Status goes_on = CheckGoesOn(checkpoint.postgres(), *slot, deadline);
@@ -73,6 +74,11 @@ absl::Status PostgresSource::OpenFresh(const v1::Checkpoint& checkpoint) {
   absl::Status wanted = CheckPublication(catalog_.get(), publication_name_, selection_.configured(),
                                          server_.in_recovery, deadline);
   if (!wanted.ok()) return wanted;
+  absl::StatusOr<std::optional<Publication>> publication =
+      ReadPublication(catalog_.get(), publication_name_, deadline);
+  if (!publication.ok()) return publication.status();
+  publication_made_ = !*publication || (ours && recorded.publication() == publication_name_ &&
+                                        recorded.publication_made());
   consistent_ = 0;
   snapshot_attempts_ = 0;
   Enter(Phase::kPreparing, "about to make the publication and the slot");

@@ -15,6 +15,8 @@ void AddDescribe(CLI::App& app, const client::ChannelOptions& server, int* exit_
 void AddStop(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddRecover(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddFeed(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
+// Below the command that AddFeed adds.
+void AddFeedDrop(CLI::App& feeds, const client::ChannelOptions& server, int* exit_code);
 void AddTable(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddVerify(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddStreams(CLI::App& app, const client::ChannelOptions& server, int* exit_code);

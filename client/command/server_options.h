@@ -28,13 +28,12 @@ void PrintJson(const google::protobuf::Message& message);
 template <typename Service, typename Request, typename Response, typename Print>
 int Call(const client::ChannelOptions& options,
          grpc::Status (Service::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-         const Request& request, const Print& print) {
+         const Request& request, const Print& print, int timeout_ms = kCallTimeoutMs) {
   const auto channel = client::MakeChannel(options);
   if (!channel.ok()) return Report(channel.status(), options.server);
   const auto stub = Service::NewStub(*channel);
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() +
-                       std::chrono::milliseconds(kCallTimeoutMs));
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms));
   Response response;
   const grpc::Status status = ((*stub).*method)(&context, request, &response);
   if (!status.ok()) return Report(client::FromGrpcStatus(status), options.server);

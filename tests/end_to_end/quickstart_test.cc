@@ -68,6 +68,8 @@ TEST_F(QuickstartTest, EveryCommandOfTheReadmeAndTheRunbookRuns) {
       } else if (command.find(" export ") != std::string::npos) {
         command = in_scratch + command;
       }
+      // It would take away what the others are about; what it does is in drop_feed_test.cc.
+      if (command.find(" feed drop ") != std::string::npos) continue;
       const absl::Status done = Run("command" + std::to_string(++commands), command, seconds(30));
       if (command.find(" recover ") != std::string::npos) {
         // Nothing broke here; what it does behind a break is in healing_test.cc.

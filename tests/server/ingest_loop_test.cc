@@ -46,6 +46,10 @@ std::string Name(IngestStep step) {
       return "synced";
     case IngestStep::kConfirmed:
       return "confirmed";
+    case IngestStep::kDropNoted:
+      return "drop noted";
+    case IngestStep::kSourceDropped:
+      return "source dropped";
   }
   return "";
 }

@@ -160,6 +160,25 @@ void ScriptedSource::Close() {
   state_ = v1::SOURCE_STATE_CONNECTING;
 }
 
+void ScriptedSource::SetDrop(absl::StatusOr<capture::DropOutcome> outcome) {
+  std::lock_guard lock(mutex_);
+  drop_ = std::move(outcome);
+}
+
+absl::StatusOr<capture::DropOutcome> ScriptedSource::DropOwned(
+    const v1::Checkpoint&, const std::function<absl::Status()>& decided) {
+  absl::StatusOr<capture::DropOutcome> outcome;
+  {
+    std::lock_guard lock(mutex_);
+    outcome = drop_;
+  }
+  if (!outcome.ok()) return outcome;
+  if (absl::Status noted = decided(); !noted.ok()) return noted;
+  std::lock_guard lock(mutex_);
+  events_.push_back("drop");
+  return outcome;
+}
+
 void ScriptedSource::Interrupt() {
   std::lock_guard lock(mutex_);
   interrupted_ = true;

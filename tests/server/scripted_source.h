@@ -33,6 +33,8 @@ class ScriptedSource final : public capture::Source {
   // The last that Prove and StopAt were called with.
   std::optional<Position> wanted_proof() const;
   capture::StopPoint stop() const;
+  // What DropOwned comes to: an error refuses before anything is decided. Nothing at first.
+  void SetDrop(absl::StatusOr<capture::DropOutcome> outcome);
   // What Describe says beside the engine.
   void SetNotes(std::vector<std::string> notes, std::vector<capture::TableNote> table_notes);
   // What stands before the number of a position that people read; nothing at first.
@@ -45,7 +47,7 @@ class ScriptedSource final : public capture::Source {
   std::vector<std::string> tables() const;
 
   // What happened, in order: "open POSITION" ("open POSITION heals REASON" with a break that is to
-  // be healed), "confirm POSITION", "close"; positions as their engine's number.
+  // be healed), "confirm POSITION", "close", "drop"; positions as their engine's number.
   std::vector<std::string> events() const;
   size_t CountOf(const std::string& event) const;
 
@@ -53,6 +55,8 @@ class ScriptedSource final : public capture::Source {
   absl::StatusOr<capture::CaptureBatch> Read(absl::Time deadline) override;
   absl::Status Confirm(const Position& durable) override;
   void Close() override;
+  absl::StatusOr<capture::DropOutcome> DropOwned(
+      const v1::Checkpoint& checkpoint, const std::function<absl::Status()>& decided) override;
   absl::Status StopAt(const capture::StopPoint& point) override;
   std::optional<capture::LogEnd> SampleEnd() override;
   void Prove(const std::optional<Position>& upto) override;
@@ -78,6 +82,7 @@ class ScriptedSource final : public capture::Source {
   std::optional<Position> wanted_proof_;
   capture::StopPoint stop_;
   absl::Status bounded_;
+  absl::StatusOr<capture::DropOutcome> drop_ = capture::DropOutcome();
   absl::Status verify_status_;
   capture::VerifyOrder verify_;
   std::vector<std::string> tables_;

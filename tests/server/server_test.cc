@@ -173,12 +173,12 @@ TEST_F(ServerTest, WhatIsNotDoneYetSaysSo) {
   ASSERT_TRUE(server_.Start().ok());
   const auto admin = server_.admin_stub();
   v1::PauseFeedResponse paused;
-  v1::DropFeedResponse dropped;
+  v1::EndStreamResponse ended;
   grpc::ClientContext first, second, third;
   EXPECT_EQ(ReasonOf(admin->PauseFeed(&first, {}, &paused)), "FEATURE_UNSUPPORTED");
-  const grpc::Status drop = admin->DropFeed(&second, {}, &dropped);
-  EXPECT_EQ(drop.error_code(), grpc::StatusCode::UNIMPLEMENTED);
-  EXPECT_THAT(drop.error_message(), HasSubstr("FeedAdmin.DropFeed"));
+  const grpc::Status end = admin->EndStream(&second, {}, &ended);
+  EXPECT_EQ(end.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_THAT(end.error_message(), HasSubstr("FeedAdmin.EndStream"));
   v1::GetStatusRequest unknown;
   unknown.set_feed("three");
   v1::GetStatusResponse response;

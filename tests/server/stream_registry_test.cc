@@ -89,5 +89,22 @@ TEST_F(StreamRegistryTest, DrainClosesAllAndRefusesNew) {
   EXPECT_TRUE(registry_.WaitUntilEmpty(absl::Now()));
 }
 
+TEST_F(StreamRegistryTest, AFeedThatIsGoneEndsItsOwnStreamsOnly) {
+  auto stream = std::make_shared<ClosedStream>();
+  auto other = std::make_shared<ClosedStream>();
+  const auto id = Add("shop", std::make_shared<StreamFacts>(), stream);
+  ASSERT_TRUE(id.ok());
+  ASSERT_TRUE(Add("other", std::make_shared<StreamFacts>(), other).ok());
+  registry_.EndFeed("shop", Order());
+  EXPECT_EQ(stream->reasons.size(), 1u);
+  EXPECT_TRUE(other->reasons.empty());
+  EXPECT_FALSE(Add("shop", std::make_shared<StreamFacts>()).ok());
+  EXPECT_FALSE(registry_.draining());
+  EXPECT_FALSE(registry_.WaitUntilEmpty(absl::Now(), "shop"));
+  registry_.Remove(*id);
+  EXPECT_TRUE(registry_.WaitUntilEmpty(absl::Now(), "shop"));
+  EXPECT_TRUE(Add("other", std::make_shared<StreamFacts>()).ok());
+}
+
 }  // namespace
 }  // namespace tidemark
