@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -81,6 +82,7 @@ class Checks {
   void CheckRoom(std::string_view setting, const std::string& count_sql);
   void CheckTables();
   void CheckPrivileges(const std::vector<SourceTable>& tables);
+  void CheckPartitions(const std::vector<SourceTable>& tables);
   void CheckPublication(const std::vector<SourceTable>& tables,
                         const std::optional<Publication>& found);
   void CheckMayPublish(const std::vector<SourceTable>& tables);
@@ -157,6 +159,7 @@ void Checks::CheckTables() {
   const std::vector<SourceTable> present = WithPublished(*tables, *publication, patterns_);
   if (absl::Status exist = CheckTablesExist(patterns_, present); !exist.ok()) AddStatus(exist);
   CheckPrivileges(present);
+  CheckPartitions(present);
   if (!tables->empty()) CheckPublication(*tables, *publication);
 }
 
@@ -166,6 +169,15 @@ void Checks::CheckPrivileges(const std::vector<SourceTable>& tables) {
   if (!missing.ok()) return AddStatus(missing.status());
   for (MissingPrivilege& one : *missing) {
     AddError(reason::kSourcePrivilege, std::move(one.message), std::move(one.remedy));
+  }
+}
+
+void Checks::CheckPartitions(const std::vector<SourceTable>& tables) {
+  std::set<uint32_t> seen;
+  for (const SourceTable& table : tables) {
+    const absl::Status logged = CheckLogged(table);
+    if (logged.ok() || !seen.insert(table.oid).second) continue;
+    AddStatus(logged, UnloggedPartsRemedy(table.unlogged_parts));
   }
 }
 

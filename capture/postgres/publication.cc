@@ -82,6 +82,22 @@ absl::Status Refuse(std::string_view reason, const std::string& message) {
   return ErrorWithReason(absl::StatusCode::kFailedPrecondition, reason, message);
 }
 
+absl::Status AddUnloggedParts(Connection* sql, absl::Time deadline,
+                              std::vector<SourceTable>* tables) {
+  std::vector<uint32_t> roots;
+  for (const SourceTable& table : *tables) {
+    if (table.partitioned) roots.push_back(table.oid);
+  }
+  absl::StatusOr<UnloggedPartsByRoot> parts = ReadUnloggedParts(sql, roots, deadline);
+  if (!parts.ok()) return parts.status();
+  for (SourceTable& table : *tables) {
+    if (auto found = parts->find(table.oid); found != parts->end()) {
+      table.unlogged_parts = std::move(found->second);
+    }
+  }
+  return absl::OkStatus();
+}
+
 // A row for each table, or for each column of its list.
 std::string PublishedSql(const std::string& publication, int version) {
   std::string in_schema = "false";
@@ -125,7 +141,7 @@ absl::Status ReadTables(Connection* sql, absl::Time deadline, Publication* publi
     }
     if (!rows->IsNull(row, 8)) tables.back().columns.push_back(rows->Text(row, 8));
   }
-  return absl::OkStatus();
+  return AddUnloggedParts(sql, deadline, &tables);
 }
 
 }  // namespace
@@ -160,6 +176,8 @@ absl::StatusOr<std::vector<SourceTable>> ReadMatchingTables(Connection* sql,
       tables.push_back(TableOf(*rows, row));
     }
   }
+  absl::Status parts = AddUnloggedParts(sql, deadline, &tables);
+  if (!parts.ok()) return parts;
   // By bytes, whatever the database's collation says: the order of the snapshot.
   std::sort(tables.begin(), tables.end(), [](const SourceTable& a, const SourceTable& b) {
     return std::tie(a.schema, a.table) < std::tie(b.schema, b.table);
@@ -244,6 +262,16 @@ absl::Status CheckIdentities(std::span<const SourceTable> tables) {
                             "PostgreSQL refuses its updates and deletes. Add a primary key, or run "
                             "{} (or leave the table out, or make the publication yourself)",
                             TextList(without), sql));
+}
+
+absl::Status CheckLogged(const SourceTable& table) {
+  if (table.unlogged_parts.empty()) return absl::OkStatus();
+  return Refuse(
+      reason::kSourceSetting,
+      fmt::format("changes of partitions of {} are in no log, and cannot be captured: {}. "
+                  "Run {} (or detach those partitions, or leave the table out)",
+                  table.Text(), UnloggedPartsText(table.unlogged_parts),
+                  UnloggedPartsRemedy(table.unlogged_parts)));
 }
 
 absl::Status CheckCovers(const Publication& publication, std::span<const SourceTable> tables) {

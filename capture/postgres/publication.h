@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "capture/postgres/connection.h"
+#include "capture/postgres/unlogged.h"
 #include "proto/table_name.h"
 
 namespace tidemark::capture::postgres {
@@ -36,6 +37,8 @@ struct SourceTable {
   bool generated_too = false;
   uint32_t filter_oid = 0;
   std::string published_by;
+  // Of a root: partitions of which it would have the rows and not the changes.
+  std::vector<UnloggedPart> unlogged_parts;
 
   std::string Text() const { return TableNameText(schema, table); }
   // Its name in a query or lock of all its rows. ONLY: children of plain inheritance are tables of
@@ -88,6 +91,9 @@ absl::Status CheckTablesExist(std::span<const TablePattern> patterns,
 // Before a publication is made on the user's behalf: publishing a table without an identity would
 // make its updates and deletes fail. SOURCE_SETTING with the SQL. Pure.
 absl::Status CheckIdentities(std::span<const SourceTable> tables);
+
+// SOURCE_SETTING with the SQL, where a root has partitions whose changes are in no log. Pure.
+absl::Status CheckLogged(const SourceTable& table);
 
 // PUBLICATION_MISSING or SOURCE_SETTING with the SQL that mends it, when the publication leaves out
 // one of `tables` or an operation. Pure.

@@ -36,6 +36,9 @@ absl::StatusOr<Wanted> CheckWanted(Connection* sql, const std::string& publicati
   const std::vector<SourceTable> present = WithPublished(*tables, wanted.publication, patterns);
   if (absl::Status status = CheckTablesExist(patterns, present); !status.ok()) return status;
   if (absl::Status status = CheckReadable(sql, present, deadline); !status.ok()) return status;
+  for (const SourceTable& table : present) {
+    if (absl::Status status = CheckLogged(table); !status.ok()) return status;
+  }
   absl::Status status =
       wanted.publication ? CheckCovers(*wanted.publication, *tables) : CheckIdentities(*tables);
   if (!status.ok()) return status;

@@ -425,8 +425,9 @@ void TableKeeper::ApplyTable(const TableSighting& seen, const CatalogSighting& s
   std::string meanwhile = lent_.streaming->shapes().Seen(name, facts, sighting.at);
   // What a connection before this one read of the stream is forgotten.
   if (looks_ == 1 && meanwhile.empty()) meanwhile = AlteredUnseen(before, facts);
-  const bool sent =
-      facts.published() && sighting.publishes_all && (!seen.table.partitioned || sighting.via_root);
+  facts.set_unlogged_part(!seen.table.unlogged_parts.empty());
+  const bool sent = facts.published() && !facts.unlogged_part() && sighting.publishes_all &&
+                    (!seen.table.partitioned || sighting.via_root);
   // When it is sent again, that is a movement.
   facts.set_published(sent);
   if (before.SerializeAsString() != facts.SerializeAsString()) {
@@ -466,6 +467,9 @@ void TableKeeper::ApplyTable(const TableSighting& seen, const CatalogSighting& s
 
 void TableKeeper::NotPublished(const TableSighting& seen, const CatalogSighting& sighting,
                                const std::string& cause, v1::TableState* state) {
+  if (absl::Status logged = CheckLogged(seen.table); !logged.ok()) {
+    return Fail(state, ReasonOf(logged), std::string(logged.message()));
+  }
   const std::string name = QuoteIdentifier(lent_.publication);
   const std::string table = QuoteTable(seen.table.schema, seen.table.table);
   const bool missing = sighting.publication_exists && !seen.facts.published();

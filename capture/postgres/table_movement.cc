@@ -184,6 +184,9 @@ Movement MovementBetween(const v1::PostgresTableFacts& before, const v1::Postgre
   if (before.oid() != now.oid()) {
     return {Kind::kRead, "it was replaced by another table", published_anew};
   }
+  if (before.unlogged_part()) {
+    return {Kind::kRead, "changes of one of its partitions were in no log", true};
+  }
   if (!before.published()) return {Kind::kRead, "it was added to the publication", true};
   if (!Same(before.published_columns(), now.published_columns())) {
     return {Kind::kRead, "the publication sends other columns of it", true};

@@ -10,6 +10,7 @@
 namespace tidemark::capture {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -223,6 +224,31 @@ TEST_F(PostgresOperationsTest, FindingsAreMendedByTheirSql) {  // proves A29, R5
   SourceDriver driver(config);
   ASSERT_TRUE(driver.ReadUntilWhole());
   EXPECT_THAT(driver.SnapshotRows(), ElementsAre("read orders id=1"));
+}
+
+// Their rows would be read, and not one of their changes would ever come.
+TEST_F(PostgresOperationsTest, PartitionsThatAreNotLoggedAreRefused) {  // proves B014, R57
+  ExecEach({"CREATE FOREIGN DATA WRAPPER w", "CREATE SERVER s FOREIGN DATA WRAPPER w",
+            "CREATE TABLE pa (id int, k int) PARTITION BY LIST (k)",
+            "ALTER TABLE pa REPLICA IDENTITY FULL",
+            "CREATE UNLOGGED TABLE pa1 PARTITION OF pa FOR VALUES IN (1)",
+            "CREATE FOREIGN TABLE pa2 PARTITION OF pa FOR VALUES IN (2) SERVER s",
+            "INSERT INTO pa VALUES (7, 1)"});
+  SourceDriver refused(FeedOf(*postgres_));
+  const absl::Status status = refused.Open();
+  EXPECT_EQ(ReasonOf(status), reason::kSourceSetting);
+  EXPECT_FALSE(IsRetried(status));
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("public.pa1 is UNLOGGED"), HasSubstr("public.pa2 is a foreign")));
+  const std::vector<Finding> findings = CheckSource(FeedOf(*postgres_));
+  ASSERT_EQ(findings.size(), 1u) << findings.back().message;
+  EXPECT_EQ(findings[0].severity, Finding::Severity::kError);
+  EXPECT_EQ(findings[0].reason, reason::kSourceSetting);
+  Exec(findings[0].remedy);
+  EXPECT_NE(CheckSource(FeedOf(*postgres_)).at(0).severity, Finding::Severity::kError);
+  SourceDriver driver(FeedOf(*postgres_));
+  ASSERT_TRUE(driver.ReadUntilWhole());
+  EXPECT_THAT(driver.Changes(), ElementsAre(HasSubstr("id=7 k=1"))) << "it has no key";
 }
 
 TEST_F(PostgresOperationsTest, PrepareSourceSqlIsEnough) {  // proves A29

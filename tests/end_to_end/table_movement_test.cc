@@ -11,6 +11,7 @@ namespace tidemark::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
@@ -110,6 +111,36 @@ TEST_F(TableMovementTest, TruncatedPartition) {
   Exec({"truncate pa", "insert into pa values (5, 1, 'after')"});
   CatchUp();
   EXPECT_THAT(Here("public.pa"), ElementsAre("a='after' id='5' k='1'"));
+}
+
+// proves B014: its rows are read, and its changes are in no log.
+TEST_F(TableMovementTest, APartitionThatIsNotLogged) {
+  SetUpPostgres();
+  Exec({kPartitioned});
+  StartServer();
+  CatchUp();
+  Exec({"alter table pa2 set unlogged", "update pa set a = 'silent' where id = 2"});
+  ASSERT_TRUE(WaitForState("public.pa", v1::TABLE_FOLLOW_STATE_FAILED, "SOURCE_SETTING"));
+  const std::string message = StatusOf("public.pa").error().message();
+  EXPECT_THAT(message, HasSubstr("public.pa2 is UNLOGGED"));
+  EXPECT_THAT(message, HasSubstr("ALTER TABLE \"public\".\"pa2\" SET LOGGED"));
+  Exec({"update pa set a = 'told' where id = 1"});
+  CatchUp();
+  EXPECT_THAT(
+      Here("public.pa"),
+      UnorderedElementsAre("a='told' id='1' k='1'", "a='two' id='2' k='2'", "a='two' id='3' k='2'"))
+      << "other partitions and tables flow";
+  Exec({"alter table pa2 set logged"});
+  ASSERT_TRUE(WaitForState("public.pa", v1::TABLE_FOLLOW_STATE_FOLLOWED, "were in no log"));
+  ASSERT_TRUE(WaitUntilEqual("public.pa"));
+  Exec({"update pa set a = 'again' where id = 2"});
+  CatchUp();
+  EXPECT_EQ(Here("public.pa"), There("public.pa"));
+  Exec({"create unlogged table pa4 partition of pa for values in (4)"});
+  ASSERT_TRUE(WaitForState("public.pa", v1::TABLE_FOLLOW_STATE_FAILED, "public.pa4 is UNLOGGED"));
+  Exec({"alter table pa detach partition pa4"});
+  ASSERT_TRUE(WaitForState("public.pa", v1::TABLE_FOLLOW_STATE_FOLLOWED));
+  ASSERT_TRUE(WaitUntilEqual("public.pa"));
 }
 
 // proves B017

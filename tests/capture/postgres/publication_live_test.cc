@@ -127,6 +127,29 @@ TEST_F(PublicationLiveTest, IsMadeWithoutTheChildrenOfAParent) {
   Exec("insert into b.child values (1); update b.child set x = 2; delete from b.child");
 }
 
+// proves B014: wherever they hang below the root.
+TEST_F(PublicationLiveTest, NamesPartitionsThatAreNotLogged) {
+  Exec(kTables);
+  Exec(
+      "create foreign data wrapper w; create server s foreign data wrapper w;"
+      "create unlogged table a.root3 partition of a.root for values in (3);"
+      "alter table b.root2a set unlogged;"
+      "create foreign table b.broot2 partition of b.broot for values in (2) server s;"
+      "create publication p for table a.root, b.broot, b.t with (publish_via_partition_root)");
+  const std::vector<SourceTable> tables = Read("p").tables;
+  ASSERT_THAT(tables, SizeIs(3));
+  EXPECT_EQ(UnloggedPartsText(tables[0].unlogged_parts),
+            "a.root3 is UNLOGGED, b.root2a is UNLOGGED");
+  EXPECT_EQ(UnloggedPartsText(tables[1].unlogged_parts), "b.broot2 is a foreign table");
+  EXPECT_THAT(tables[2].unlogged_parts, IsEmpty());
+  EXPECT_FALSE(CheckLogged(tables[0]).ok());
+  EXPECT_TRUE(CheckLogged(tables[2]).ok());
+  for (size_t i : {0, 1}) Exec(UnloggedPartsRemedy(tables[i].unlogged_parts));
+  for (const SourceTable& table : Read("p").tables) {
+    EXPECT_TRUE(CheckLogged(table).ok()) << CheckLogged(table);
+  }
+}
+
 // Since 18 a publication may send them.
 TEST_F(PublicationLiveTest, SaysWhetherGeneratedColumnsAreSent) {
   Exec("create table g (id int primary key, twice int generated always as (id * 2) stored)");

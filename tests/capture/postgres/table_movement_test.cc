@@ -68,6 +68,21 @@ TEST(TableMovementTest, ATableThatWasNamedAnewMoved) {  // proves B021
   EXPECT_EQ(MovementBetween(unknown, Plain()).kind, Kind::kNone) << "of an older server";
 }
 
+TEST(TableMovementTest, ARootOfWhichAPartitionWasNotLoggedMoved) {  // proves B014
+  Facts before = Plain();
+  before.set_published(false);
+  before.set_unlogged_part(true);
+  const Movement movement = After(
+      [](Facts* now) {
+        now->set_published(true);
+        now->set_unlogged_part(false);
+      },
+      before);
+  EXPECT_EQ(movement.kind, Kind::kRead);
+  EXPECT_EQ(movement.cause, "changes of one of its partitions were in no log");
+  EXPECT_TRUE(movement.waits_for_writers);
+}
+
 TEST(TableMovementTest, WhatNobodyFollowedMayHaveBeenAltered) {  // proves B019
   Facts now = Plain();
   EXPECT_EQ(AlteredUnseen(Plain(), now), "");
