@@ -47,6 +47,7 @@ class Checks {
       findings_.push_back(
           {Finding::Severity::kOk, "", fmt::format("{}: ready", target_.Text()), ""});
     }
+    findings_.insert(findings_.end(), notes_.begin(), notes_.end());
     return std::move(findings_);
   }
 
@@ -81,6 +82,8 @@ class Checks {
   void CheckSettings();
   void CheckRoom(std::string_view setting, const std::string& count_sql);
   void CheckTables();
+  void CheckExist(const std::vector<SourceTable>& tables,
+                  const std::vector<UnloggedRelation>& unlogged);
   void CheckPrivileges(const std::vector<SourceTable>& tables);
   void CheckPartitions(const std::vector<SourceTable>& tables);
   void CheckPublication(const std::vector<SourceTable>& tables,
@@ -97,6 +100,8 @@ class Checks {
   std::unique_ptr<Connection> sql_;
   bool standby_ = false;
   std::vector<Finding> findings_;
+  // What is no fault, behind the findings.
+  std::vector<Finding> notes_;
 };
 
 bool Checks::Connect() {
@@ -157,10 +162,29 @@ void Checks::CheckTables() {
       ReadPublication(sql_.get(), publication_, deadline);
   if (!publication.ok()) return AddStatus(publication.status());
   const std::vector<SourceTable> present = WithPublished(*tables, *publication, patterns_);
-  if (absl::Status exist = CheckTablesExist(patterns_, present); !exist.ok()) AddStatus(exist);
+  absl::StatusOr<std::vector<UnloggedRelation>> unlogged =
+      ReadUnlogged(sql_.get(), patterns_, deadline);
+  if (!unlogged.ok()) return AddStatus(unlogged.status());
+  CheckExist(present, *unlogged);
   CheckPrivileges(present);
   CheckPartitions(present);
   if (!tables->empty()) CheckPublication(*tables, *publication);
+}
+
+void Checks::CheckExist(const std::vector<SourceTable>& tables,
+                        const std::vector<UnloggedRelation>& unlogged) {
+  const absl::Status exist = CheckTablesExist(patterns_, tables, unlogged);
+  if (exist.ok()) {
+    if (unlogged.empty()) return;
+    return notes_.push_back(
+        {Finding::Severity::kOk, "",
+         fmt::format("not captured, since their changes are in no log: {}", UnloggedText(unlogged)),
+         ""});
+  }
+  const UnloggedRelation* named = FindNamed(patterns_, unlogged);
+  AddStatus(exist, ReasonOf(exist) == reason::kSourceSetting && named != nullptr
+                       ? UnloggedRemedy(*named)
+                       : "-- create the table, or change the tables of the feed's configuration");
 }
 
 void Checks::CheckPrivileges(const std::vector<SourceTable>& tables) {

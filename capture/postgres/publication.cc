@@ -222,9 +222,15 @@ std::string CreatePublicationSql(const std::string& name, std::span<const Source
 }
 
 absl::Status CheckTablesExist(std::span<const TablePattern> patterns,
-                              std::span<const SourceTable> tables) {
+                              std::span<const SourceTable> tables,
+                              std::span<const UnloggedRelation> unlogged) {
   for (const TablePattern& pattern : patterns) {
     if (!pattern.exact()) continue;
+    if (const UnloggedRelation* found = FindNamed(std::span(&pattern, 1), unlogged)) {
+      return Refuse(reason::kSourceSetting,
+                    fmt::format("{}, and its changes are in no log: it cannot be captured; {}",
+                                UnloggedText(*found), UnloggedAdvice(*found)));
+    }
     const bool found = std::any_of(tables.begin(), tables.end(), [&](const SourceTable& table) {
       return pattern.Matches(table.schema, table.table);
     });
@@ -241,10 +247,15 @@ absl::Status CheckTablesExist(std::span<const TablePattern> patterns,
   for (const TablePattern& pattern : patterns) {
     list += (list.empty() ? "" : ", ") + pattern.Text();
   }
+  const std::string others =
+      unlogged.empty()
+          ? ""
+          : fmt::format(" (changes of these are in no log, and cannot be captured: {})",
+                        UnloggedText(unlogged));
   return Refuse(reason::kSourceTableMissing,
-                fmt::format("the database has no table that fits {}; create one, or change the "
+                fmt::format("the database has no table that fits {}{}; create one, or change the "
                             "feed's tables",
-                            list));
+                            list, others));
 }
 
 absl::Status CheckIdentities(std::span<const SourceTable> tables) {

@@ -84,9 +84,11 @@ absl::StatusOr<std::string> ReadRowFilter(Connection* sql, const SourceTable& ta
 std::string CreatePublicationSql(const std::string& name, std::span<const SourceTable> tables);
 
 // Every pattern that names one table must find it (R42: capitals count), and there must be
-// something to capture: SOURCE_TABLE_MISSING. Pure.
+// something to capture: SOURCE_TABLE_MISSING; SOURCE_SETTING where it finds one of `unlogged`.
+// Pure.
 absl::Status CheckTablesExist(std::span<const TablePattern> patterns,
-                              std::span<const SourceTable> tables);
+                              std::span<const SourceTable> tables,
+                              std::span<const UnloggedRelation> unlogged);
 
 // Before a publication is made on the user's behalf: publishing a table without an identity would
 // make its updates and deletes fail. SOURCE_SETTING with the SQL. Pure.

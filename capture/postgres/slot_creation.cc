@@ -34,7 +34,10 @@ absl::StatusOr<Wanted> CheckWanted(Connection* sql, const std::string& publicati
   if (!found.ok()) return found.status();
   wanted.publication = *std::move(found);
   const std::vector<SourceTable> present = WithPublished(*tables, wanted.publication, patterns);
-  if (absl::Status status = CheckTablesExist(patterns, present); !status.ok()) return status;
+  absl::StatusOr<std::vector<UnloggedRelation>> unlogged = ReadUnlogged(sql, patterns, deadline);
+  if (!unlogged.ok()) return unlogged.status();
+  absl::Status exist = CheckTablesExist(patterns, present, *unlogged);
+  if (!exist.ok()) return exist;
   if (absl::Status status = CheckReadable(sql, present, deadline); !status.ok()) return status;
   for (const SourceTable& table : present) {
     if (absl::Status status = CheckLogged(table); !status.ok()) return status;

@@ -381,14 +381,14 @@ void TableKeeper::ApplySighting(const CatalogSighting& sighting, absl::Time now)
     tables_[name] = seen.table;
     if (!empties) ApplyTable(seen, sighting, baseline);
   }
-  FailMissing();
+  FailMissing(sighting.unlogged);
   std::erase_if(to_publish_, [&](const SourceTable& table) {
     const auto wait = not_before_.find(NameOf(table));
     return wait != not_before_.end() && wait->second > now;
   });
 }
 
-void TableKeeper::FailMissing() {
+void TableKeeper::FailMissing(std::span<const UnloggedRelation> unlogged) {
   // What is named in full and fits nothing was misspelt, or is to be created.
   for (const TablePattern& pattern : lent_.selection->configured()) {
     if (pattern.exact()) StateOf({pattern.schema(), pattern.table()});
@@ -399,6 +399,17 @@ void TableKeeper::FailMissing() {
     // Whatever is done to it is not seen until it is back.
     if (state.postgres().published()) state.mutable_postgres()->set_published(false), Touch(name);
     if (!lent_.selection->Wants(name.first, name.second)) continue;
+    const auto other = std::find_if(unlogged.begin(), unlogged.end(), [&](const auto& relation) {
+      return Name(relation.schema, relation.table) == name;
+    });
+    if (other != unlogged.end()) {
+      Fail(&state, reason::kSourceSetting,
+           fmt::format("{}, and its changes are in no log: they are not captured{}; {}",
+                       UnloggedText(*other),
+                       state.followed() ? ", and what is stored of it is what it held before" : "",
+                       UnloggedAdvice(*other)));
+      continue;
+    }
     if (!state.followed()) {
       Fail(&state, reason::kSourceTableMissing,
            fmt::format("the database has no table {}; create it, or take it out of the feed's "

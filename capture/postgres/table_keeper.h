@@ -112,7 +112,7 @@ class TableKeeper {
   void Collect(absl::Time now);
   void CollectLook(absl::Time now);
   void ApplySighting(const CatalogSighting& sighting, absl::Time now);
-  void FailMissing();
+  void FailMissing(std::span<const UnloggedRelation> unlogged);
   void ApplyTable(const TableSighting& seen, const CatalogSighting& sighting, bool baseline);
   // `cause`: why it is to be read once it is published.
   void NotPublished(const TableSighting& seen, const CatalogSighting& sighting,

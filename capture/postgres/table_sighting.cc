@@ -125,6 +125,9 @@ absl::StatusOr<CatalogSighting> Look(Connection* sql, const std::string& publica
   absl::StatusOr<std::vector<SourceTable>> tables = ReadMatchingTables(sql, patterns, deadline);
   if (!tables.ok()) return tables.status();
   for (SourceTable& table : *tables) sighting.tables.push_back({std::move(table), {}});
+  absl::StatusOr<std::vector<UnloggedRelation>> unlogged = ReadUnlogged(sql, patterns, deadline);
+  if (!unlogged.ok()) return unlogged.status();
+  sighting.unlogged = *std::move(unlogged);
   absl::StatusOr<std::optional<Publication>> published =
       ReadPublication(sql, publication, deadline);
   if (!published.ok()) return published.status();

@@ -36,6 +36,8 @@ struct CatalogSighting {
   bool standby = false;
   // By name.
   std::vector<TableSighting> tables;
+  // What fits a pattern as well, and cannot be captured.
+  std::vector<UnloggedRelation> unlogged;
   // No transaction from it on had begun when all this was so.
   uint64_t xmax = 0;
   // How far the log was flushed just before: what was committed by then is seen.

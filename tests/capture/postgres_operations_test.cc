@@ -251,6 +251,38 @@ TEST_F(PostgresOperationsTest, PartitionsThatAreNotLoggedAreRefused) {  // prove
   EXPECT_THAT(driver.Changes(), ElementsAre(HasSubstr("id=7 k=1"))) << "it has no key";
 }
 
+// It is there, and is said to be what it is.
+TEST_F(PostgresOperationsTest, WhatIsNotLoggedIsNamedForWhatItIs) {  // proves R57
+  ExecEach({"CREATE TABLE t (id int PRIMARY KEY)", "CREATE UNLOGGED TABLE u (id int PRIMARY KEY)",
+            "CREATE VIEW v AS SELECT * FROM t", "CREATE MATERIALIZED VIEW m AS SELECT * FROM t",
+            "CREATE FOREIGN DATA WRAPPER w", "CREATE SERVER s FOREIGN DATA WRAPPER w",
+            "CREATE FOREIGN TABLE f (id int) SERVER s"});
+  const std::vector<std::pair<std::string, std::string>> named = {
+      {"public.v", "public.v is a view"},
+      {"public.m", "public.m is a materialized view"},
+      {"public.f", "public.f is a foreign table"},
+      {"public.u", "public.u is UNLOGGED"}};
+  for (const auto& [table, what] : named) {
+    SourceDriver driver(FeedOf(*postgres_, {"public.t", table}));
+    const absl::Status status = driver.Open();
+    EXPECT_EQ(ReasonOf(status), reason::kSourceSetting) << table;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(what));
+    const std::vector<Finding> findings = CheckSource(FeedOf(*postgres_, {"public.t", table}));
+    EXPECT_EQ(findings.at(0).reason, reason::kSourceSetting);
+    EXPECT_THAT(findings.at(0).message, HasSubstr(what));
+    EXPECT_FALSE(findings.at(0).remedy.empty());
+    if (table == "public.u") Exec(findings.at(0).remedy);
+  }
+  SourceDriver mended(FeedOf(*postgres_, {"public.t", "public.u"}));
+  EXPECT_TRUE(mended.Open().ok());
+  // A pattern passes them over, and says so.
+  const std::vector<Finding> findings = CheckSource(FeedOf(*postgres_, {"public.*"}));
+  EXPECT_EQ(findings.back().severity, Finding::Severity::kOk);
+  EXPECT_THAT(findings.back().message,
+              HasSubstr("public.f is a foreign table, public.m is a materialized view, public.v is "
+                        "a view"));
+}
+
 TEST_F(PostgresOperationsTest, PrepareSourceSqlIsEnough) {  // proves A29
   ExecEach({"CREATE TABLE orders (id int PRIMARY KEY)", "CREATE TABLE \"Log\" (id int PRIMARY KEY)",
             "INSERT INTO orders VALUES (1)"});

@@ -152,6 +152,24 @@ TEST_F(TableReadingTest, WhatCannotBeAddedIsSaid) {  // proves B065, B083
   EXPECT_EQ(AddTable("").error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
+// It was captured, or never was: that it is there no more is not what is said of it.
+TEST_F(TableReadingTest, WhatIsNotLoggedIsSaidToBe) {  // proves B083
+  SetUpPostgres();
+  Exec({"create table t (id int primary key)", "create view v as select * from t",
+        "create publication tidemark_main for all tables"});
+  StartServer(Only("public.t, public.marker"));
+  CatchUp();
+  ASSERT_TRUE(AddTable("public.v").ok());
+  ASSERT_TRUE(WaitForState("public.v", v1::TABLE_FOLLOW_STATE_FAILED, "public.v is a view"));
+  Exec({"alter table t set unlogged", "insert into t values (1)"});
+  ASSERT_TRUE(WaitForState("public.t", v1::TABLE_FOLLOW_STATE_FAILED, "public.t is UNLOGGED"));
+  EXPECT_EQ(StatusOf("public.t").error().reason(), "SOURCE_SETTING");
+  Exec({"alter table t set logged"});
+  ASSERT_TRUE(WaitForState("public.t", kFollowed));
+  CatchUp();
+  EXPECT_EQ(Here("public.t"), There("public.t"));
+}
+
 TEST_F(TableReadingTest, ARemovedTableIsNotCapturedAnyMore) {  // proves B065
   SetUpPostgres();
   Exec({"create table t (id int primary key)", "create table u (id int primary key)",
