@@ -80,6 +80,7 @@ class Checks {
 
   bool Connect();
   void CheckSettings();
+  void CheckIdleTimeout();
   void CheckRoom(std::string_view setting, const std::string& count_sql);
   void CheckTables();
   void CheckExist(const std::vector<SourceTable>& tables,
@@ -133,6 +134,7 @@ void Checks::CheckSettings() {
     AddError(reason::kSourceSetting, fmt::format("wal_level is {}", rows->Text(0, 0)),
              "ALTER SYSTEM SET wal_level = logical; -- then restart the server");
   }
+  CheckIdleTimeout();
   CheckRoom("max_replication_slots",
             fmt::format("SELECT count(*) FROM pg_replication_slots WHERE slot_name <> {}",
                         QuoteLiteral(slot_)));
@@ -140,6 +142,22 @@ void Checks::CheckSettings() {
             // The kinds of other roles' sessions are not shown to everybody.
             fmt::format("SELECT count(*) FROM pg_stat_replication WHERE application_name <> {}",
                         QuoteLiteral(target_.application_name)));
+}
+
+// Since 18. Off unless somebody set it.
+void Checks::CheckIdleTimeout() {
+  std::optional<ResultRows> rows =
+      Ask("SELECT current_setting('idle_replication_slot_timeout', true), (SELECT setting::bigint "
+          "FROM pg_settings WHERE name = 'idle_replication_slot_timeout')",
+          "reading the settings");
+  if (!rows || rows->IsNull(0, 1) || rows->Number(0, 1) == 0) return;
+  Add(Finding::Severity::kWarning, reason::kSourceSetting,
+      fmt::format(
+          "idle_replication_slot_timeout is {}: the slot is lost once the feed does not read "
+          "it for so long, in an outage or while it is paused",
+          rows->Text(0, 0)),
+      "ALTER SYSTEM SET idle_replication_slot_timeout = 0; SELECT pg_reload_conf(); -- or above "
+      "your longest outage");
 }
 
 void Checks::CheckRoom(std::string_view setting, const std::string& count_sql) {
@@ -269,11 +287,16 @@ void Checks::CheckSlot() {
   if (!slot.ok()) return AddStatus(slot.status());
   if (!*slot) return;
   if (absl::Status kind = CheckSlotKind(**slot, target_.database); !kind.ok()) {
-    return AddStatus(kind);
+    return AddStatus(kind,
+                     fmt::format("SELECT pg_drop_replication_slot({}); -- if nobody needs it; else "
+                                 "name another slot in the feed's configuration",
+                                 QuoteLiteral(slot_)));
   }
   if ((*slot)->wal_status == "lost") {
     AddError(reason::kSlotLost,
-             fmt::format("slot {} is lost: the server removed the log that it kept", slot_), "");
+             fmt::format("slot {} is lost: the server gave it up{}", slot_,
+                         (*slot)->invalidation.empty() ? "" : " (" + (*slot)->invalidation + ")"),
+             SlotLostRemedy(**slot, standby_));
   }
   if (absl::Status free = CheckSlotFree(**slot); !free.ok()) {
     Add(Finding::Severity::kWarning, reason::kSlotActive, std::string(free.message()), "");

@@ -9,6 +9,7 @@ namespace tidemark::capture::postgres {
 namespace {
 
 constexpr std::string_view kPlugin = "pgoutput";
+constexpr std::string_view kIdleTimeout = "idle_timeout";
 
 absl::Status Refuse(std::string_view reason, const std::string& message,
                     const ErrorDetails& details) {
@@ -89,6 +90,11 @@ std::string WhyLost(const SlotFacts& slot, const ServerFacts& server) {
   }
   if (slot.invalidation == "wal_level_insufficient") {
     return "wal_level of the primary was lowered";
+  }
+  if (slot.invalidation == kIdleTimeout) {
+    return "nobody read it for longer than idle_replication_slot_timeout of the server: set that "
+           "to "
+           "0, or above your longest outage";
   }
   if (server.in_recovery &&
       (slot.invalidation == "rows_removed" || slot.invalidation == "conflict")) {
@@ -226,6 +232,19 @@ absl::Status CheckResume(const v1::PostgresCheckpoint& checkpoint, Lsn checkpoin
 bool IsLost(const SlotFacts& slot) {
   return slot.wal_status == "lost" || !slot.restart.has_value() ||
          !slot.confirmed_flush.has_value();
+}
+
+std::string SlotLostRemedy(const SlotFacts& slot, bool in_recovery) {
+  if (slot.invalidation == kIdleTimeout) {
+    return "ALTER SYSTEM SET idle_replication_slot_timeout = 0; SELECT pg_reload_conf();";
+  }
+  if (slot.invalidation == "wal_level_insufficient") {
+    return "ALTER SYSTEM SET wal_level = logical; -- on the primary, then restart it";
+  }
+  if (in_recovery && !slot.invalidation.empty() && slot.invalidation != "wal_removed") {
+    return "ALTER SYSTEM SET hot_standby_feedback = on; SELECT pg_reload_conf(); -- on the standby";
+  }
+  return "-- raise max_slot_wal_keep_size above what is written in your longest outage";
 }
 
 void FillSlotStatus(const SlotFacts& slot, v1::SlotStatus* status) {

@@ -61,6 +61,10 @@ absl::Status CheckSlotFree(const SlotFacts& slot);
 // nothing any more. Pure.
 bool IsLost(const SlotFacts& slot);
 
+// SQL, or a comment where none can, so that the slot that is made in its place is not lost as this
+// one was. Pure.
+std::string SlotLostRemedy(const SlotFacts& slot, bool in_recovery);
+
 void FillSlotStatus(const SlotFacts& slot, v1::SlotStatus* status);
 
 }  // namespace tidemark::capture::postgres

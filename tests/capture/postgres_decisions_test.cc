@@ -131,8 +131,23 @@ TEST(CheckResumeTest, ALostSlotSaysWhy) {  // proves B055, R57
   resume.slot->invalidation = "wal_level_insufficient";
   EXPECT_THAT(text(), HasSubstr("wal_level of the primary"));
   resume.slot->invalidation = "idle_timeout";
-  EXPECT_THAT(text(), HasSubstr("idle_timeout"));
+  EXPECT_THAT(text(), HasSubstr("idle_replication_slot_timeout"));
+  resume.slot->invalidation = "something_new";
+  EXPECT_THAT(text(), HasSubstr("something_new"));
   EXPECT_EQ(resume.Reason(), reason::kSlotLost);
+}
+
+TEST(SlotLostRemedyTest, EveryCauseHasOne) {  // proves R57
+  SlotFacts slot;
+  EXPECT_THAT(SlotLostRemedy(slot, false), HasSubstr("max_slot_wal_keep_size"));
+  slot.invalidation = "wal_removed";
+  EXPECT_THAT(SlotLostRemedy(slot, true), HasSubstr("max_slot_wal_keep_size"));
+  slot.invalidation = "rows_removed";
+  EXPECT_THAT(SlotLostRemedy(slot, true), HasSubstr("hot_standby_feedback = on"));
+  slot.invalidation = "wal_level_insufficient";
+  EXPECT_THAT(SlotLostRemedy(slot, true), HasSubstr("wal_level = logical"));
+  slot.invalidation = "idle_timeout";
+  EXPECT_THAT(SlotLostRemedy(slot, false), HasSubstr("idle_replication_slot_timeout = 0"));
 }
 
 TEST(CheckResumeTest, SlotWithoutPositionsIsLost) {  // proves B067

@@ -251,6 +251,44 @@ TEST_F(PostgresOperationsTest, PartitionsThatAreNotLoggedAreRefused) {  // prove
   EXPECT_THAT(driver.Changes(), ElementsAre(HasSubstr("id=7 k=1"))) << "it has no key";
 }
 
+TEST_F(PostgresOperationsTest, EveryFindingSaysWhatMendsIt) {  // proves R57
+  Exec("CREATE TABLE t (id int PRIMARY KEY)");
+  const auto of = [](const std::vector<Finding>& findings, std::string_view reason) {
+    for (const Finding& finding : findings) {
+      if (finding.reason == reason) return finding;
+    }
+    return Finding();
+  };
+  EXPECT_THAT(
+      of(CheckSource(FeedOf(*postgres_, {"public.no"})), reason::kSourceTableMissing).remedy,
+      HasSubstr("create the table"));
+  Exec("SELECT pg_create_physical_replication_slot('tidemark_shop')");
+  const Finding foreign = of(CheckSource(FeedOf(*postgres_)), reason::kSlotForeign);
+  EXPECT_THAT(foreign.remedy, HasSubstr("pg_drop_replication_slot('tidemark_shop')"));
+  Exec(foreign.remedy);
+  EXPECT_EQ(CheckSource(FeedOf(*postgres_)).at(0).severity, Finding::Severity::kOk);
+}
+
+// It says of itself when it gives a slot up: nothing on an older server, and off by default.
+TEST_F(PostgresOperationsTest, ATimeoutOfIdleSlotsIsWarnedOf) {  // proves R57
+  Exec("CREATE TABLE t (id int PRIMARY KEY)");
+  const bool has = Value(
+                       "SELECT count(*) FROM pg_settings WHERE name = "
+                       "'idle_replication_slot_timeout'") == "1";
+  EXPECT_EQ(CheckSource(FeedOf(*postgres_)).at(0).severity, Finding::Severity::kOk);
+  if (has)
+    ExecEach({"ALTER SYSTEM SET idle_replication_slot_timeout = '1d'", "SELECT pg_reload_conf()"});
+  ASSERT_TRUE(testing::WaitUntil(
+      [&] {
+        const Finding found = CheckSource(FeedOf(*postgres_)).at(0);
+        return !has ||
+               (found.severity == Finding::Severity::kWarning &&
+                found.message.find("idle_replication_slot_timeout is 1d") != std::string::npos &&
+                !found.remedy.empty());
+      },
+      10s));
+}
+
 // It is there, and is said to be what it is.
 TEST_F(PostgresOperationsTest, WhatIsNotLoggedIsNamedForWhatItIs) {  // proves R57
   ExecEach({"CREATE TABLE t (id int PRIMARY KEY)", "CREATE UNLOGGED TABLE u (id int PRIMARY KEY)",
