@@ -199,6 +199,7 @@ absl::Status PostgresSource::BeginSnapshot(const CreatedSlot& slot) {
   for (SnapshotTable& table : snapshot_->tables()) {
     table.rows_kept = KeepsRows(table.relation.schema);
   }
+  status_.GoesOnBehind(consistent_);
   status_.SnapshotBegan(snapshot_->tables(), absl::Now());
   Enter(Phase::kSnapshot, fmt::format("reading the rows as of {}", LsnText(consistent_)));
   return absl::OkStatus();
@@ -211,6 +212,8 @@ absl::StatusOr<CaptureBatch> PostgresSource::ReadSnapshot(absl::Time deadline) {
   absl::Status status = snapshot_->ReadSome(deadline, kBatchBytesMax, kMadeHandle, &batch.events);
   if (!status.ok()) return status;
   status_.SnapshotProgress(snapshot_->tables(), absl::Now());
+  // Nothing is confirmed meanwhile, and the slot keeps all that is written.
+  RefreshSlotFacts(absl::Now());
   if (snapshot_->done()) {
     const Position consistent = Position::Of(generation_, consistent_);
     batch.events.push_back(SnapshotWhole{consistent});

@@ -57,6 +57,7 @@ void SourceStatus::Progress(Lsn proved, Lsn server, int64_t newest_commit_us, ab
 void SourceStatus::Slot(const SlotFacts& slot, absl::Time now) {
   std::lock_guard lock(mutex_);
   FillSlotStatus(slot, &slot_);
+  *slot_.mutable_seen() = ToTimestamp(now);
   wal_rate_.Look(slot.server_flush, now);
   slot_.clear_headroom_time();
   if (const auto lasts = wal_rate_.TimeFor(slot_.headroom_bytes());

@@ -30,7 +30,8 @@ class SourceStatus {
   // The source was heard of: how far everything is proved, how far the server is known to be.
   void Progress(Lsn proved, Lsn server, int64_t newest_commit_us, absl::Time now);
   void Slot(const SlotFacts& slot, absl::Time now);
-  // What was heard before is of a history that broke off: capture goes on behind `start`.
+  // Capture begins behind `start`, or goes on there: what was heard before is of a history that
+  // broke off.
   void GoesOnBehind(Lsn start);
 
   void Fill(v1::FeedStatus* status, absl::Time now) const;

@@ -46,6 +46,7 @@ void PrintSlot(const v1::SlotStatus& slot) {
     fmt::print(", {} until the database gives it up", BytesText(slot.headroom_bytes()));
   }
   if (slot.has_headroom_time()) fmt::print(" (about {})", DurationText(slot.headroom_time()));
+  if (slot.has_seen()) fmt::print(", seen {}", TimeText(slot.seen()));
   fmt::print("\n");
 }
 

@@ -178,9 +178,28 @@ TEST_F(PostgresOperationsTest, StatusTellsSlotAndLag) {  // proves R59
   EXPECT_EQ(status.slot().name(), "tidemark_shop");
   EXPECT_EQ(status.slot().wal_status(), "reserved");
   EXPECT_GT(status.slot().active_pid(), 0);
+  EXPECT_TRUE(status.slot().has_seen());
   EXPECT_FALSE(status.slot().has_headroom_bytes()) << "the server has no limit";
   EXPECT_TRUE(status.snapshot().has_finished());
   EXPECT_TRUE(status.lag().has_heard());
+}
+
+// A long snapshot is when the slot is most likely to be given up.
+TEST_F(PostgresOperationsTest, TheSlotIsLookedAtWhileRowsAreRead) {  // proves R57
+  options_.settings = {{"max_slot_wal_keep_size", "512MB"}};
+  SetUp();
+  Exec("CREATE TABLE t (id int PRIMARY KEY, note text)");
+  Exec("INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 100000) i");
+  SourceDriver driver(FeedOf(*postgres_));
+  ASSERT_TRUE(driver.ReadUntil(
+      [&] { return driver.Status().source_state() == v1::SOURCE_STATE_SNAPSHOT; }));
+  ASSERT_TRUE(driver.ReadOnce().ok());
+  const v1::FeedStatus status = driver.Status();
+  EXPECT_EQ(status.source_state(), v1::SOURCE_STATE_SNAPSHOT) << "rows are still to come";
+  EXPECT_TRUE(status.slot().has_seen());
+  EXPECT_EQ(status.slot().wal_status(), "reserved");
+  EXPECT_TRUE(status.slot().has_headroom_bytes());
+  EXPECT_LT(status.lag().bytes(), 16u << 20) << "what was written since the snapshot";
 }
 
 TEST_F(PostgresOperationsTest, ExhaustedSlotsAndSettingsAreNamed) {  // proves S53, R57

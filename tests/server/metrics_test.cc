@@ -45,6 +45,11 @@ TEST(Metrics, WhatASourceDoesNotHaveIsNotZero) {
   const std::string text = MetricsText(Sample());
   EXPECT_THAT(text, HasSubstr("tidemark_feed_slot_retained_bytes{feed=\"shop\"} 4096\n"));
   EXPECT_THAT(text, Not(HasSubstr("tidemark_feed_slot_retained_bytes{feed=\"broken\"}")));
+  EXPECT_THAT(text, Not(HasSubstr("tidemark_feed_slot_seen_timestamp_seconds{")));
+  v1::GetStatusResponse seen = Sample();
+  seen.mutable_feeds(0)->mutable_slot()->mutable_seen()->set_seconds(1234);
+  EXPECT_THAT(MetricsText(seen),
+              HasSubstr("tidemark_feed_slot_seen_timestamp_seconds{feed=\"shop\"} 1234\n"));
   // A slot without a limit has no headroom.
   EXPECT_THAT(text, Not(HasSubstr("tidemark_feed_slot_headroom_bytes{")));
 }
