@@ -133,18 +133,23 @@ absl::StatusOr<std::optional<CreatedSlot>> CollectCreatedSlot(Connection* replic
 
 absl::StatusOr<std::string> WhatCreationWaitsFor(Connection* sql, int walsender_pid,
                                                  absl::Time deadline) {
-  // A prepared transaction holds its lock without a process: pid 0.
+  // A prepared transaction holds its lock without a process: pid 0. Which one, the lock says that
+  // the creation waits for; others may be older, and in nobody's way.
   absl::StatusOr<ResultRows> rows = sql->Query(
-      fmt::format("SELECT b.pid, coalesce(a.usename::text, ''), extract(epoch FROM "
-                  "clock_timestamp() - a.xact_start)::bigint, (SELECT gid FROM "
-                  "pg_prepared_xacts ORDER BY prepared LIMIT 1) FROM "
-                  "unnest(pg_blocking_pids({})) b(pid) LEFT JOIN pg_stat_activity a ON a.pid = "
-                  "b.pid ORDER BY b.pid LIMIT 1",
-                  walsender_pid),
+      fmt::format(
+          "SELECT b.pid, coalesce(a.usename::text, ''), extract(epoch FROM "
+          "clock_timestamp() - a.xact_start)::bigint, (SELECT x.gid FROM pg_prepared_xacts x "
+          "JOIN pg_locks l ON l.transactionid = x.transaction WHERE l.pid = {0} AND "
+          "l.locktype = 'transactionid' AND NOT l.granted LIMIT 1) FROM "
+          "unnest(pg_blocking_pids({0})) b(pid) LEFT JOIN pg_stat_activity a ON a.pid = "
+          "b.pid ORDER BY b.pid LIMIT 1",
+          walsender_pid),
       "looking for what the slot waits for", deadline);
   if (!rows.ok()) return rows.status();
   if (rows->empty()) return std::string();
   if (rows->Number(0, 0) == 0) {
+    // It has ended meanwhile.
+    if (rows->IsNull(0, 3)) return std::string();
     return fmt::format(
         "waiting for a prepared transaction ('{}'): COMMIT PREPARED or ROLLBACK "
         "PREPARED it",

@@ -102,6 +102,32 @@ TEST_F(PostgresOperationsTest, WaitingForAnOpenTransactionIsSaid) {  // proves B
   EXPECT_THAT(driver.SnapshotRows(), ElementsAre("read t id=1"));
 }
 
+// The one in the way, not the one that was prepared first.
+TEST_F(PostgresOperationsTest, ThePreparedTransactionThatIsWaitedForIsNamed) {  // proves B071
+  options_.settings = {{"max_prepared_transactions", "5"}};
+  SetUp();
+  Exec("CREATE TABLE t (id int PRIMARY KEY)");
+  auto open = postgres_->Connect().value();
+  ASSERT_TRUE(open->Exec("BEGIN").ok());
+  ASSERT_TRUE(open->Exec("INSERT INTO t VALUES (1)").ok());
+  SourceDriver driver(FeedOf(*postgres_));
+  const auto waits_for = [&](const std::string& whom) {
+    return driver.ReadUntil([&] {
+      return driver.Status().source_state() == v1::SOURCE_STATE_WAITING &&
+             driver.Status().detail().find(whom) != std::string::npos;
+    });
+  };
+  ASSERT_TRUE(waits_for("(pid " + std::to_string(open->backend_pid())));
+  Exec("BEGIN; INSERT INTO t VALUES (2); PREPARE TRANSACTION 'later'");
+  ASSERT_TRUE(open->Exec("PREPARE TRANSACTION 'sooner'").ok());
+  ASSERT_TRUE(waits_for("('sooner')"));
+  ExecEach({"COMMIT PREPARED 'sooner'"});
+  ASSERT_TRUE(waits_for("('later')"));
+  ExecEach({"COMMIT PREPARED 'later'"});
+  ASSERT_TRUE(driver.ReadUntilWhole());
+  EXPECT_THAT(driver.SnapshotRows(), ElementsAre("read t id=1", "read t id=2"));
+}
+
 TEST_F(PostgresOperationsTest, ServerWithLittlePatienceNeverGivesUp) {  // proves B063
   options_.settings = {{"wal_sender_timeout", "2s"}};
   SetUp();
