@@ -249,6 +249,30 @@ TEST_F(PostgresResumeTest, SlotMovedByHandIsNoticed) {  // proves E8, S47, B057
   EXPECT_EQ(DetailsOf(status)["checkpoint"], postgres::LsnText(driver->checkpoint_lsn()));
 }
 
+// Under its name, with its plugin, in its database: nothing but its place tells that it is another.
+TEST_F(PostgresResumeTest, ASlotMadeAgainByHandIsNoticed) {  // proves E8, S47, B057
+  auto driver = Started();
+  Exec("INSERT INTO t VALUES (1)");
+  ASSERT_TRUE(driver->ReadUntilCaughtUp(*postgres_));
+  const auto make_again = [&] {
+    driver->Restart();
+    ASSERT_TRUE(testing::WaitUntil(
+        [&] { return Value("SELECT active FROM pg_replication_slots") == "f"; }, 10s));
+    Exec("SELECT pg_drop_replication_slot('tidemark_shop')");
+    Exec("SELECT pg_create_logical_replication_slot('tidemark_shop', 'pgoutput')");
+  };
+  make_again();
+  EXPECT_EQ(ReasonOf(driver->Open()), reason::kSlotAdvanced) << "nothing was written meanwhile";
+  Exec("INSERT INTO t VALUES (2)");
+  make_again();
+  Exec("INSERT INTO t VALUES (3)");
+  const absl::Status status = driver->Open();
+  EXPECT_EQ(ReasonOf(status), reason::kSlotAdvanced);
+  EXPECT_FALSE(IsRetried(status));
+  EXPECT_THAT(driver->Changes(), ElementsAre("insert t id=1"));
+  EXPECT_EQ(Value("SELECT count(*) FROM pg_replication_slots"), "1");
+}
+
 TEST_F(PostgresResumeTest, OtherServerOrHistoryIsNoticed) {  // proves S47, S48, B067
   auto driver = Started();
   const v1::Checkpoint good = driver->checkpoint;
