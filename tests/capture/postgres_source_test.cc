@@ -72,6 +72,23 @@ TEST_F(PostgresSourceTest, RecordSaysWhoCommittedWhenAndWhere) {  // proves E1, 
   EXPECT_FALSE(driver.source().ParseNative("0/0", 1).ok());
 }
 
+// What another replication brought here is committed here, and counts as what is written here.
+TEST_F(PostgresSourceTest, CommitsWithAReplicationOriginAreCaptured) {  // proves R22
+  Exec("CREATE TABLE t (id int PRIMARY KEY, a int)");
+  SourceDriver driver(FeedOf(*postgres_));
+  ASSERT_TRUE(driver.ReadUntilWhole());
+  ExecEach({"SELECT pg_replication_origin_create('elsewhere')",
+            "SELECT pg_replication_origin_session_setup('elsewhere')",
+            "INSERT INTO t VALUES (1, 1)", "BEGIN",
+            "SELECT pg_replication_origin_xact_setup('0/1234', now())",
+            "INSERT INTO t VALUES (2, 2)", "UPDATE t SET a = 3 WHERE id = 1", "COMMIT"});
+  Exec("INSERT INTO t VALUES (4, 4)");
+  ASSERT_TRUE(driver.ReadUntilTransactions(3));
+  EXPECT_THAT(driver.Changes(), ElementsAre("insert t id=1 a=1", "insert t id=2 a=2",
+                                            "update t id=1 a=3", "insert t id=4 a=4"));
+  EXPECT_THAT(driver.errors, IsEmpty());
+}
+
 TEST_F(PostgresSourceTest, SavepointsTwoPhaseAndMessages) {  // proves B041, B043, E5, E10, S61
   options_.settings = {{"max_prepared_transactions", "5"}};
   SetUp();
