@@ -160,6 +160,18 @@ TEST_F(SecretsTest, APasswordFileOfTheClientLibraryIsRotated) {
   ExpectNowhere();
 }
 
+// proves B167: where no variable names one, it is ~/.pgpass.
+TEST_F(SecretsTest, ThePasswordFileOfTheHomeFolderIsRead) {
+  WritePassFile("first-secret");
+  std::filesystem::rename(File(), scratch_ / ".pgpass");
+  LiveTidemarkOptions options = AsCapture({});
+  options.environment = {{"HOME", scratch_.path().string()}};
+  StartServer(options);
+  Exec({"insert into t values (1)"});
+  ExpectEqualToSource();
+  ExpectNowhere();
+}
+
 // proves B167
 TEST_F(SecretsTest, AWrongPasswordStandsNowhere) {
   passwords_.push_back("hunter2-wrong");
