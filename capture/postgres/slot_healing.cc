@@ -17,17 +17,36 @@ bool IsOurs(const v1::Checkpoint& checkpoint, const ServerFacts& server,
   return recorded.slot() == slot_name && CheckSameDatabase(recorded, server).ok();
 }
 
+bool WasCarriedOver(const v1::PostgresCheckpoint& recorded, Lsn checkpoint_lsn,
+                    const ServerFacts& server, const SlotFacts& slot, bool keeps_tables) {
+  return keeps_tables && recorded.slot() == slot.name && recorded.database() == server.database &&
+         slot.confirmed_flush.has_value() && *slot.confirmed_flush >= checkpoint_lsn;
+}
+
 }  // namespace
 
 std::string PlaceText(const ServerFacts& server) {
   return server.system_identifier + "/" + server.database;
 }
 
+bool KeepsTables(const std::map<std::pair<std::string, std::string>, v1::TableState>& states,
+                 const std::optional<Publication>& publication) {
+  if (!publication) return false;
+  bool any = false;
+  for (const SourceTable& table : publication->tables) {
+    const auto state = states.find({table.schema, table.table});
+    if (state == states.end() || state->second.postgres().oid() == 0) continue;
+    if (state->second.postgres().oid() != table.oid) return false;
+    any = true;
+  }
+  return any;
+}
+
 absl::StatusOr<SlotHealing> DecideSlotHealing(const v1::Checkpoint& checkpoint, Lsn checkpoint_lsn,
                                               const ServerFacts& server,
                                               const std::string& slot_name,
                                               const std::optional<SlotFacts>& slot,
-                                              bool publication_exists) {
+                                              bool publication_exists, bool keeps_tables) {
   const v1::PostgresCheckpoint& recorded = checkpoint.postgres();
   const std::string& why = checkpoint.broken().reason();
   const bool replaced = why == reason::kSourceReplaced;
@@ -36,7 +55,9 @@ absl::StatusOr<SlotHealing> DecideSlotHealing(const v1::Checkpoint& checkpoint, 
   }
   if (!slot) return SlotHealing::kMake;
   if (absl::Status kind = CheckSlotKind(*slot, server.database); !kind.ok()) return kind;
-  if (!IsOurs(checkpoint, server, slot_name)) {
+  const bool carried_over =
+      replaced && WasCarriedOver(recorded, checkpoint_lsn, server, *slot, keeps_tables);
+  if (!carried_over && !IsOurs(checkpoint, server, slot_name)) {
     return ErrorWithReason(
         absl::StatusCode::kFailedPrecondition, reason::kSlotForeign,
         fmt::format("slot {} exists at a server that the feed was not captured from: it may be "

@@ -46,8 +46,9 @@ absl::Status PostgresSource::OpenBroken(const v1::Checkpoint& checkpoint) {
   absl::StatusOr<std::optional<Publication>> publication =
       ReadPublication(catalog_.get(), publication_name_, deadline);
   if (!publication.ok()) return publication.status();
-  absl::StatusOr<SlotHealing> healing = DecideSlotHealing(
-      checkpoint, position->engine_low(), server_, slot_name_, *slot, publication->has_value());
+  absl::StatusOr<SlotHealing> healing =
+      DecideSlotHealing(checkpoint, position->engine_low(), server_, slot_name_, *slot,
+                        publication->has_value(), KeepsTables(table_states_, *publication));
   if (!healing.ok()) return healing.status();
   healing_ = checkpoint;
   const bool known = broken.prepared_in() == PlaceText(server_) ||

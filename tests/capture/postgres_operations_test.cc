@@ -293,7 +293,7 @@ TEST_F(PostgresOperationsTest, PartitionsThatAreNotLoggedAreRefused) {  // prove
   EXPECT_NE(CheckSource(FeedOf(*postgres_)).at(0).severity, Finding::Severity::kError);
   SourceDriver driver(FeedOf(*postgres_));
   ASSERT_TRUE(driver.ReadUntilWhole());
-  EXPECT_THAT(driver.SnapshotRows(), ElementsAre("read pa id=7 k=1"));
+  EXPECT_THAT(driver.Changes(), ElementsAre(HasSubstr("id=7 k=1"))) << "it has no key";
 }
 
 TEST_F(PostgresOperationsTest, EveryFindingSaysWhatMendsIt) {  // proves R57

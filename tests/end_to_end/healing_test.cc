@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -506,6 +507,91 @@ TEST_F(HealingTest, AnotherClusterTakesThePlaceByOrderAlone) {
   Launch();
   ASSERT_TRUE(WaitUntilHealed(2, "SOURCE_REPLACED")) << "the order holds over restarts";
   ExpectEqualTables();
+}
+
+// A newer cluster in the place of the one that was captured. Needs two versions on the machine: the
+// lane `newest` has both.
+class UpgradedServerTest : public HealingTest {
+ protected:
+  static constexpr int kNewestFrom = 18;
+
+  // False where the binaries that are tested with are older. That the other ones are missing is no
+  // reason to leave it out.
+  static bool HasNewest() {
+    const char* bin = getenv("TIDEMARK_POSTGRES_BIN");
+    if (bin == nullptr) return false;
+    return std::atoi(std::filesystem::path(bin).parent_path().filename().c_str()) >= kNewestFrom;
+  }
+  // The server in the place of postgres_, which is to have no checksums.
+  void Upgrade() {
+    ASSERT_TRUE(postgres_->Stop().ok());
+    LivePostgresOptions options;
+    options.initdb_arguments = {"--no-data-checksums"};
+    auto upgraded = LivePostgres::CreateUpgraded(*postgres_, std::move(options));
+    ASSERT_TRUE(upgraded.ok()) << upgraded.status();
+    PointAt(**upgraded);
+    old_ = std::exchange(postgres_, *std::move(upgraded));
+  }
+  void ExpectHealedByOrder() {
+    ChangeWhatIsMissed();
+    Launch();
+    ASSERT_TRUE(WaitForFailure("SOURCE_REPLACED"));
+    Recover("resnapshot");
+    ASSERT_TRUE(WaitUntilHealed(2, "SOURCE_REPLACED"));
+    ExpectEqualTables();
+    EXPECT_EQ(Gaps(), 1u);
+    const Resync missed = CountResync(2);
+    EXPECT_EQ(missed.changes, kMissed);
+    EXPECT_EQ(missed.needless, 0u);
+  }
+
+  // Its witness may be asked for what was committed there.
+  std::unique_ptr<LivePostgres> old_;
+};
+
+// proves S27, S48: pg_upgrade leaves the slots of such an old server behind. Needs PostgreSQL 18.
+TEST_F(UpgradedServerTest, IsHealedByOrderWithTheTrueDifferencesAlone) {
+  if (!HasNewest()) GTEST_SKIP() << "needs PostgreSQL 18 and 15: tests/run --only newest";
+  LivePostgresOptions options;
+  options.bin_dir = "/usr/lib/postgresql/15/bin";
+  SetUpTable(std::move(options));
+  StartServer();
+  CatchUp();
+  StopServer();
+  Upgrade();
+  ASSERT_TRUE(old_->Start().ok());
+  ASSERT_EQ(postgres_->QueryValue("select count(*) from pg_replication_slots").value(), "0");
+  ExpectHealedByOrder();
+}
+
+// proves S27, S48: from 17 on it carries them over, and nothing says that they were. Needs
+// PostgreSQL 18.
+TEST_F(UpgradedServerTest, ItsSlotIsReplacedByOrder) {
+  if (!HasNewest()) GTEST_SKIP() << "needs PostgreSQL 18 and 15: tests/run --only newest";
+  LivePostgresOptions options;
+  options.initdb_arguments = {"--no-data-checksums"};
+  options.settings = {{"autovacuum", "off"}};  // it commits whenever it likes
+  SetUpTable(std::move(options));
+  StartServer();
+  CatchUp();
+  // Whatever a slot has not sent yet keeps a cluster from being upgraded.
+  const std::string end = postgres_->QueryValue("select pg_current_wal_flush_lsn()").value();
+  ASSERT_TRUE(WaitUntil(
+      [&] {
+        return postgres_
+                   ->QueryValue("select confirmed_flush_lsn >= '" + end +
+                                "' from pg_replication_slots where slot_name = 'tidemark_main'")
+                   .value() == "t";
+      },
+      kDeadline));
+  StopServer();
+  Exec({"select pg_drop_replication_slot('witness')"});
+  Upgrade();
+  ASSERT_TRUE(old_->Start().ok());
+  ASSERT_EQ(postgres_->QueryValue("select slot_name from pg_replication_slots").value(),
+            "tidemark_main");
+  ExpectHealedByOrder();
+  EXPECT_EQ(postgres_->QueryValue("select count(*) from pg_replication_slots").value(), "1");
 }
 
 class HealingStepTest : public HealingTest, public ::testing::WithParamInterface<const char*> {};

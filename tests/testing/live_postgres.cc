@@ -24,6 +24,7 @@ namespace {
 using std::chrono::seconds;
 
 constexpr seconds kCopyDeadline{120};
+constexpr seconds kUpgradeDeadline{300};
 constexpr seconds kStartDeadline{60};  // Recovery after Kill9 is part of it.
 constexpr seconds kStopDeadline{60};
 constexpr int kMajorVersionMin = 15;
@@ -118,8 +119,23 @@ absl::StatusOr<std::unique_ptr<LivePostgres>> LivePostgres::CreateStandby(
   return postgres;
 }
 
+absl::StatusOr<std::unique_ptr<LivePostgres>> LivePostgres::CreateUpgraded(
+    const LivePostgres& old, LivePostgresOptions options) {
+  std::unique_ptr<LivePostgres> postgres(new LivePostgres(std::move(options)));
+  if (absl::Status status = postgres->FindPlace(); !status.ok()) return status;
+  if (absl::Status status = MakeCluster({postgres->bin_dir_, postgres->scratch_.path(),
+                                         postgres->user_, postgres->options_.initdb_arguments});
+      !status.ok())
+    return status;
+  if (absl::Status status = postgres->WriteConfig(); !status.ok()) return status;
+  if (absl::Status status = postgres->Upgrade(old); !status.ok()) return status;
+  if (absl::Status status = postgres->Start(); !status.ok()) return status;
+  return postgres;
+}
+
 absl::Status LivePostgres::FindPlace() {
-  absl::StatusOr<std::filesystem::path> bin_dir = FindBinaries();
+  absl::StatusOr<std::filesystem::path> bin_dir =
+      options_.bin_dir.empty() ? FindBinaries() : options_.bin_dir;
   if (!bin_dir.ok()) return bin_dir.status();
   bin_dir_ = *bin_dir;
   absl::StatusOr<std::string> user = FindUser(scratch_.path());
@@ -145,6 +161,32 @@ absl::Status LivePostgres::CopyCluster(const LivePostgres& primary) {
   copy.user = user_;
   copy.working_dir = scratch_.path();
   return RunCommand(std::move(copy), kCopyDeadline).status();
+}
+
+absl::Status LivePostgres::Upgrade(const LivePostgres& old) const {
+  ProcessOptions upgrade;
+  upgrade.argv = {bin_dir_ / "pg_upgrade",
+                  "--old-bindir",
+                  old.bin_dir_,
+                  "--new-bindir",
+                  bin_dir_,
+                  "--old-datadir",
+                  old.data_dir(),
+                  "--new-datadir",
+                  data_dir(),
+                  "--old-port",
+                  std::to_string(old.port_),
+                  "--new-port",
+                  std::to_string(port_),
+                  "--socketdir",
+                  scratch_.path(),
+                  "--username",
+                  "postgres"};
+  upgrade.output_dir = scratch_.path();
+  upgrade.name = "pg_upgrade";
+  upgrade.user = user_;
+  upgrade.working_dir = scratch_.path();
+  return RunCommand(std::move(upgrade), kUpgradeDeadline).status();
 }
 
 absl::Status LivePostgres::Promote() {

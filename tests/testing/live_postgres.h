@@ -32,6 +32,7 @@ struct LivePostgresOptions {
   std::vector<std::string> initdb_arguments;  // e.g. "--encoding=UTF8"
   std::string certificate_file;               // with its key: served over TLS, too
   std::string key_file;
+  std::filesystem::path bin_dir;  // empty: see above
 };
 
 enum class StopMode {
@@ -49,6 +50,10 @@ class LivePostgres {
   static absl::StatusOr<std::unique_ptr<LivePostgres>> CreateStandby(
       const LivePostgres& primary,
       const std::vector<std::pair<std::string, std::string>>& settings = {});
+  // What pg_upgrade makes of `old`, which does not run, and can be started again. `options` for the
+  // new cluster, which has to have checksums where the old one has.
+  static absl::StatusOr<std::unique_ptr<LivePostgres>> CreateUpgraded(
+      const LivePostgres& old, LivePostgresOptions options = {});
   ~LivePostgres();
   LivePostgres(const LivePostgres&) = delete;
   LivePostgres& operator=(const LivePostgres&) = delete;
@@ -91,6 +96,7 @@ class LivePostgres {
   absl::Status FindPlace();
   void RemoveSharedMemory() const;
   absl::Status CopyCluster(const LivePostgres& primary);
+  absl::Status Upgrade(const LivePostgres& old) const;
   absl::Status WriteConfig();
   absl::Status CopyCertificate();
 

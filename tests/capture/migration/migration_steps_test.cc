@@ -114,7 +114,7 @@ TEST(CheckpointForLogTest, GoesOnWithTheSlotThatWasMade) {
                            .restart = 1,
                            .wal_status = "reserved"};
   const auto decide = [&](const std::optional<postgres::SlotFacts>& found) {
-    return postgres::DecideSlotHealing(checkpoint, 0, there, "s", found, true);
+    return postgres::DecideSlotHealing(checkpoint, 0, there, "s", found, true, false);
   };
   EXPECT_EQ(decide(slot).value(), postgres::SlotHealing::kGoOn);
   EXPECT_EQ(decide(std::nullopt).value(), postgres::SlotHealing::kMake);

@@ -15,6 +15,7 @@ struct Healing {
   ServerFacts server;
   std::optional<SlotFacts> slot;
   bool publication = true;
+  bool keeps_tables = false;
 
   explicit Healing(std::string_view why = reason::kSlotAdvanced) {
     v1::PostgresCheckpoint* postgres = checkpoint.mutable_postgres();
@@ -33,7 +34,8 @@ struct Healing {
                      .wal_status = "reserved"};
   }
   std::string Says() const {
-    const auto decided = DecideSlotHealing(checkpoint, kCheckpoint, server, "s", slot, publication);
+    const auto decided =
+        DecideSlotHealing(checkpoint, kCheckpoint, server, "s", slot, publication, keeps_tables);
     if (!decided.ok()) return ReasonOf(decided.status());
     return *decided == SlotHealing::kMake      ? "make"
            : *decided == SlotHealing::kReplace ? "replace"
@@ -106,6 +108,47 @@ TEST(SlotHealingTest, AnotherClusterIsHealedByOrderOnlyAndItsSlotsAreForeign) { 
   healing.slot = Healing().slot;
   healing.checkpoint.mutable_broken()->set_prepared_in(PlaceText(healing.server));
   EXPECT_EQ(healing.Says(), "replace");
+}
+
+// proves S27, S48: pg_upgrade brings the slot along, and nothing says so but the tables.
+TEST(SlotHealingTest, ASlotThatAnUpgradeCarriedOverIsReplacedByOrder) {
+  Healing healing(reason::kSourceReplaced);
+  healing.server.system_identifier = "8";
+  healing.keeps_tables = true;
+  EXPECT_EQ(healing.Says(), "replace");
+  healing.slot->active_pid = 5;
+  EXPECT_EQ(healing.Says(), "SLOT_ACTIVE");
+  healing.slot->active_pid = 0;
+  healing.slot->confirmed_flush = kCheckpoint - 1;
+  EXPECT_EQ(healing.Says(), "SLOT_FOREIGN") << "the log of an upgraded cluster begins behind it";
+  healing.slot->confirmed_flush = kCheckpoint + 1;
+  healing.checkpoint.mutable_postgres()->set_slot("another");
+  EXPECT_EQ(healing.Says(), "SLOT_FOREIGN");
+  healing.checkpoint.mutable_postgres()->set_slot("s");
+  healing.checkpoint.mutable_postgres()->set_database("elsewhere");
+  EXPECT_EQ(healing.Says(), "SLOT_FOREIGN");
+  healing.checkpoint.mutable_postgres()->set_database("shop");
+  healing.checkpoint.mutable_broken()->set_reason(std::string(reason::kSlotMissing));
+  EXPECT_EQ(healing.Says(), "SOURCE_REPLACED") << "nobody ordered that";
+}
+
+TEST(SlotHealingTest, TablesAreKeptUnderTheirOids) {  // proves S27
+  std::map<std::pair<std::string, std::string>, v1::TableState> states;
+  states[{"public", "a"}].mutable_postgres()->set_oid(100);
+  states[{"public", "b"}].mutable_postgres()->set_oid(101);
+  states[{"public", "never_seen"}];
+  Publication publication;
+  EXPECT_FALSE(KeepsTables(states, publication)) << "none says that they are";
+  publication.tables.resize(2);
+  publication.tables[0].schema = publication.tables[1].schema = "public";
+  publication.tables[0].table = "a";
+  publication.tables[0].oid = 100;
+  publication.tables[1].table = "never_seen";
+  publication.tables[1].oid = 500;
+  EXPECT_TRUE(KeepsTables(states, publication));
+  publication.tables[1].table = "b";
+  EXPECT_FALSE(KeepsTables(states, publication));
+  EXPECT_FALSE(KeepsTables(states, std::nullopt));
 }
 
 }  // namespace
