@@ -185,6 +185,7 @@ TEST_F(RunbookTest, AFeedIsStartedAfreshAsSaid) {
       {"tail", "main", "--from", "snapshot", "--format", "jsonl", "--max-transactions", "0"});
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_THAT(rows->out, HasSubstr("\"id\":1"));
+  EXPECT_EQ(tidemark.Stop().value_or(-1), 0) << tidemark.Diagnostics();
 }
 
 // "To move a server".
@@ -207,6 +208,7 @@ TEST_F(RunbookTest, AServerIsMovedAsSaid) {
   EXPECT_EQ(tail->exit_code, 0) << tail->err;
   EXPECT_THAT(tail->out, HasSubstr("\"id\":2"));
   EXPECT_THAT(tail->out, ::testing::Not(HasSubstr("\"id\":1")));
+  EXPECT_EQ(there.Stop().value_or(-1), 0) << there.Diagnostics();
 }
 
 }  // namespace
