@@ -147,6 +147,9 @@ for row in database.execute("select id, customer, total, placed from orders_curr
 
 // The server in its bootstrap mode carries out the statements that it reads, and ends: no port, no
 // socket, no client.
+constexpr const char* kMariaDb =
+    "mkdir -m 777 data && exec /usr/sbin/mariadbd --no-defaults --bootstrap "
+    "--innodb-use-native-aio=0 --innodb-buffer-pool-size=16M \"$@\" <statements.sql";
 constexpr const char* kMariaDbLoad = R"sql(
 CREATE DATABASE warehouse CHARACTER SET utf8mb4;
 USE warehouse;
@@ -178,8 +181,7 @@ TEST_F(CurrentStateTest, InMariaDb) {
   mariadb.working_dir = folder;
   mariadb.argv = {"/bin/sh",
                   "-c",
-                  "mkdir -m 777 data && exec /usr/sbin/mariadbd --no-defaults --bootstrap "
-                  "--innodb-use-native-aio=0 --innodb-buffer-pool-size=16M \"$@\" <statements.sql",
+                  kMariaDb,
                   "mariadb",
                   "--datadir=" + folder + "/data",
                   fmt::format("--user={}", user != nullptr ? user : "tidemark-test")};

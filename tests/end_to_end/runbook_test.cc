@@ -13,12 +13,12 @@
 #include "tests/testing/live_tidemark.h"
 #include "tests/testing/process.h"
 #include "tests/testing/scratch_dir.h"
-#include "tests/testing/wait_until.h"
 
 namespace tidemark::testing {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 constexpr int kFailoverSlotsSince = 170000;
@@ -93,8 +93,6 @@ class RunbookTest : public ::testing::Test {
     EXPECT_TRUE(tail.ok() && tail->exit_code == 0) << tidemark.Diagnostics();
     const auto cursor = tidemark.Run({"cursor", "resolve", "main", "latest"});
     EXPECT_TRUE(cursor.ok() && cursor->exit_code == 0) << tidemark.Diagnostics();
-    const auto stopped = tidemark.Stop();
-    EXPECT_TRUE(stopped.ok() && *stopped == 0) << tidemark.Diagnostics();
     return cursor.ok() ? cursor->out.substr(0, cursor->out.find('\n')) : "";
   }
 
@@ -105,8 +103,17 @@ class RunbookTest : public ::testing::Test {
 };
 
 TEST_F(RunbookTest, EverySqlBlockIsRunHere) {
-  // Failover, changelog, the index and the tombstones of polled tables.
-  EXPECT_EQ(CodeBlocks(runbook_, "sql").size(), 4u);
+  // Failover, large transactions, changelog, the index and the tombstones of polled tables.
+  EXPECT_EQ(CodeBlocks(runbook_, "sql").size(), 5u);
+}
+
+TEST_F(RunbookTest, TheDecodersMemoryIsSetAsShown) {
+  CreateShop();
+  const auto set = Psql(SqlWith("ALTER ROLE tidemark SET logical_decoding_work_mem") +
+                        "SELECT 'set: ' || rolconfig::text FROM pg_roles WHERE rolname = "
+                        "'tidemark';\n");
+  ASSERT_TRUE(set.ok()) << set.status();
+  EXPECT_THAT(*set, HasSubstr("set: {logical_decoding_work_mem=16MB}\n"));
 }
 
 TEST_F(RunbookTest, TheChangelogIsInstalledAsShown) {
@@ -166,14 +173,11 @@ TEST_F(RunbookTest, AFeedIsStartedAfreshAsSaid) {
   LiveTidemark tidemark(*postgres_);
   const std::string cursor = StartWithOneRow(tidemark);
   ASSERT_NE(cursor, "");
-  std::filesystem::rename(tidemark.store_dir(), tidemark.scratch_dir() / "moved_away");
-  std::string drop = "select pg_drop_replication_slot('tidemark_shop');";
-  ASSERT_THAT(runbook_, HasSubstr("`" + drop + "`"));
-  drop.replace(drop.find("shop"), 4, "main");
-  // PostgreSQL notices a moment later that its reader is gone.
-  absl::Status dropped;
-  ASSERT_TRUE(WaitUntil([&] { return (dropped = postgres_->Exec(drop)).ok(); }, seconds(30)))
-      << dropped;
+  ASSERT_THAT(Commands(runbook_, "tidemark"), Contains("tidemark feed drop shop --yes"));
+  const auto dropped = tidemark.Run({"feed", "drop", "main", "--yes"});
+  ASSERT_TRUE(dropped.ok()) << dropped.status();
+  ASSERT_EQ(dropped->exit_code, 0) << dropped->err;
+  ASSERT_EQ(tidemark.Stop().value_or(-1), 0) << tidemark.Diagnostics();
 
   const absl::Status started = tidemark.Start();
   ASSERT_TRUE(started.ok()) << started << tidemark.Diagnostics();
@@ -185,6 +189,7 @@ TEST_F(RunbookTest, AFeedIsStartedAfreshAsSaid) {
       {"tail", "main", "--from", "snapshot", "--format", "jsonl", "--max-transactions", "0"});
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_THAT(rows->out, HasSubstr("\"id\":1"));
+  EXPECT_EQ(tidemark.Stop().value_or(-1), 0) << tidemark.Diagnostics();
 }
 
 // "To move a server".
@@ -192,6 +197,7 @@ TEST_F(RunbookTest, AServerIsMovedAsSaid) {
   LiveTidemark here(*postgres_);
   const std::string cursor = StartWithOneRow(here);
   ASSERT_NE(cursor, "");
+  ASSERT_EQ(here.Stop().value_or(-1), 0) << here.Diagnostics();
   LiveTidemark there(*postgres_);
   std::filesystem::copy(here.store_dir(), there.store_dir(),
                         std::filesystem::copy_options::recursive);
@@ -207,6 +213,7 @@ TEST_F(RunbookTest, AServerIsMovedAsSaid) {
   EXPECT_EQ(tail->exit_code, 0) << tail->err;
   EXPECT_THAT(tail->out, HasSubstr("\"id\":2"));
   EXPECT_THAT(tail->out, ::testing::Not(HasSubstr("\"id\":1")));
+  EXPECT_EQ(there.Stop().value_or(-1), 0) << there.Diagnostics();
 }
 
 }  // namespace
