@@ -151,10 +151,10 @@ TEST_F(ServerTest, AFailedFeedIsRedAndTheOtherGoesOn) {
 TEST_F(ServerTest, WhatIsNotDoneYetSaysSo) {
   ASSERT_TRUE(server_.Start().ok());
   const auto admin = server_.admin_stub();
-  v1::PauseFeedResponse paused;
+  v1::DrainResponse drained;
   v1::EndStreamResponse ended;
   grpc::ClientContext first, second, third;
-  EXPECT_EQ(ReasonOf(admin->PauseFeed(&first, {}, &paused)), "FEATURE_UNSUPPORTED");
+  EXPECT_EQ(ReasonOf(admin->Drain(&first, {}, &drained)), "FEATURE_UNSUPPORTED");
   const grpc::Status end = admin->EndStream(&second, {}, &ended);
   EXPECT_EQ(end.error_code(), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_THAT(end.error_message(), HasSubstr("FeedAdmin.EndStream"));
