@@ -2,12 +2,15 @@
 
 #include <utility>
 
+#include "proto/reason.h"
 #include "server/error_status.h"
 #include "server/feed_order_call.h"
+#include "server/limits.h"
 #include "server/migrate_call.h"
 #include "server/pooled_call.h"
 #include "server/reader_request.h"
 #include "server/recover_call.h"
+#include "server/request_error.h"
 #include "server/stop_at_call.h"
 #include "server/stored_drop.h"
 #include "server/table_calls.h"
@@ -127,14 +130,33 @@ grpc::ServerUnaryReactor* AdminService::DropFeed(grpc::CallbackServerContext* co
   });
 }
 
-// The rest of the contract, one line a call.
-#define TIDEMARK_UNSUPPORTED(call)                                                              \
-  grpc::ServerUnaryReactor* AdminService::call(grpc::CallbackServerContext* context,            \
-                                               const v1::call##Request*, v1::call##Response*) { \
-    return Finish(context, Unsupported("FeedAdmin." #call));                                    \
+grpc::ServerUnaryReactor* AdminService::EndStream(grpc::CallbackServerContext* context,
+                                                  const v1::EndStreamRequest* request,
+                                                  v1::EndStreamResponse* /*response*/) {
+  if (auto status = CheckNothingUnknown("request", *request); !status.ok()) {
+    return Finish(context, ToGrpcStatus(status));
   }
-TIDEMARK_UNSUPPORTED(EndStream)
-TIDEMARK_UNSUPPORTED(Drain)
-#undef TIDEMARK_UNSUPPORTED
+  const bool is_there = streams_.Close(
+      request->id(), {ErrorWithReason(absl::StatusCode::kAborted, reason::kStreamEnded,
+                                      "an operator ended this stream; resume from the cursor"),
+                      absl::Milliseconds(limits::drain_retry_after_ms)});
+  return Finish(context, ToGrpcStatus(is_there ? absl::OkStatus()
+                                               : InvalidRequest("id",
+                                                                "names no open stream; "
+                                                                "ListStreams lists them")));
+}
+
+grpc::ServerUnaryReactor* AdminService::Drain(grpc::CallbackServerContext* context,
+                                              const v1::DrainRequest* request,
+                                              v1::DrainResponse* /*response*/) {
+  const absl::Status status = CheckNothingUnknown("request", *request);
+  if (status.ok()) {
+    streams_.Drain({ErrorWithReason(absl::StatusCode::kUnavailable, reason::kServerDraining,
+                                    "the server was drained by order, until it is restarted; "
+                                    "resume from the cursor"),
+                    absl::Milliseconds(limits::drain_retry_after_ms)});
+  }
+  return Finish(context, ToGrpcStatus(status));
+}
 
 }  // namespace tidemark
