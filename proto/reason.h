@@ -59,6 +59,7 @@ inline constexpr std::string_view kCursorDiverged = "CURSOR_DIVERGED";  // FAILE
 // Ends of streams (Closing.reason) that are not errors of the request.
 inline constexpr std::string_view kFinished = "FINISHED";               // OK: the bound was reached
 inline constexpr std::string_view kServerDraining = "SERVER_DRAINING";  // UNAVAILABLE
+inline constexpr std::string_view kStreamEnded = "STREAM_ENDED";        // ABORTED
 inline constexpr std::string_view kFeedDropped = "FEED_DROPPED";        // NOT_FOUND
 inline constexpr std::string_view kStreamsExhausted = "STREAMS_EXHAUSTED";  // RESOURCE_EXHAUSTED
 inline constexpr std::string_view kClientStalled = "CLIENT_STALLED";        // DEADLINE_EXCEEDED

@@ -2,13 +2,17 @@
 
 #include <utility>
 
-#include "server/drop_call.h"
+#include "proto/reason.h"
 #include "server/error_status.h"
+#include "server/feed_order_call.h"
+#include "server/limits.h"
 #include "server/migrate_call.h"
 #include "server/pooled_call.h"
 #include "server/reader_request.h"
 #include "server/recover_call.h"
+#include "server/request_error.h"
 #include "server/stop_at_call.h"
+#include "server/stored_drop.h"
 #include "server/table_calls.h"
 #include "server/verify_call.h"
 
@@ -26,6 +30,17 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context,
                                  absl::StatusOr<Response> answer, Response* response) {
   if (answer.ok()) *response = *std::move(answer);
   return Finish(context, ToGrpcStatus(answer.status()));
+}
+
+template <typename Request>
+grpc::ServerUnaryReactor* Order(grpc::CallbackServerContext* context, const FeedDirectory& feeds,
+                                const Request& request, FeedOrders::Kind kind) {
+  if (auto status = CheckNothingUnknown("request", request); !status.ok()) {
+    return Finish(context, ToGrpcStatus(status));
+  }
+  const auto feed = feeds.Find(request.feed());
+  if (!feed.ok()) return Finish(context, ToGrpcStatus(feed.status()));
+  return FeedOrderCall::Start(**feed, {.kind = kind});
 }
 
 }  // namespace
@@ -83,6 +98,18 @@ grpc::ServerUnaryReactor* AdminService::StartSnapshot(grpc::CallbackServerContex
   return Finish(context, ToGrpcStatus(GiveOrders(feeds_, request->feed(), OrdersOf(*request))));
 }
 
+grpc::ServerUnaryReactor* AdminService::PauseFeed(grpc::CallbackServerContext* context,
+                                                  const v1::PauseFeedRequest* request,
+                                                  v1::PauseFeedResponse* /*response*/) {
+  return Order(context, feeds_, *request, FeedOrders::Kind::kPause);
+}
+
+grpc::ServerUnaryReactor* AdminService::ResumeFeed(grpc::CallbackServerContext* context,
+                                                   const v1::ResumeFeedRequest* request,
+                                                   v1::ResumeFeedResponse* /*response*/) {
+  return Order(context, feeds_, *request, FeedOrders::Kind::kResume);
+}
+
 grpc::ServerUnaryReactor* AdminService::DropFeed(grpc::CallbackServerContext* context,
                                                  const v1::DropFeedRequest* request,
                                                  v1::DropFeedResponse* response) {
@@ -90,7 +117,10 @@ grpc::ServerUnaryReactor* AdminService::DropFeed(grpc::CallbackServerContext* co
     return Finish(context, ToGrpcStatus(status));
   }
   const auto feed = feeds_.Find(request->feed());
-  if (feed.ok()) return DropCall::Start(*request, response, **feed);
+  if (feed.ok()) {
+    return FeedOrderCall::Start(
+        **feed, {.kind = FeedOrders::Kind::kDrop, .keep_slot = request->keep_slot()}, response);
+  }
   return PooledCall::Start(pool_, [=, this, unknown = feed.status()]() -> absl::Status {
     auto dropped = DropStored(store_, *request);
     if (!dropped.ok()) return dropped.status();
@@ -100,16 +130,33 @@ grpc::ServerUnaryReactor* AdminService::DropFeed(grpc::CallbackServerContext* co
   });
 }
 
-// The rest of the contract, one line a call.
-#define TIDEMARK_UNSUPPORTED(call)                                                              \
-  grpc::ServerUnaryReactor* AdminService::call(grpc::CallbackServerContext* context,            \
-                                               const v1::call##Request*, v1::call##Response*) { \
-    return Finish(context, Unsupported("FeedAdmin." #call));                                    \
+grpc::ServerUnaryReactor* AdminService::EndStream(grpc::CallbackServerContext* context,
+                                                  const v1::EndStreamRequest* request,
+                                                  v1::EndStreamResponse* /*response*/) {
+  if (auto status = CheckNothingUnknown("request", *request); !status.ok()) {
+    return Finish(context, ToGrpcStatus(status));
   }
-TIDEMARK_UNSUPPORTED(PauseFeed)
-TIDEMARK_UNSUPPORTED(ResumeFeed)
-TIDEMARK_UNSUPPORTED(EndStream)
-TIDEMARK_UNSUPPORTED(Drain)
-#undef TIDEMARK_UNSUPPORTED
+  const bool is_there = streams_.Close(
+      request->id(), {ErrorWithReason(absl::StatusCode::kAborted, reason::kStreamEnded,
+                                      "an operator ended this stream; resume from the cursor"),
+                      absl::Milliseconds(limits::drain_retry_after_ms)});
+  return Finish(context, ToGrpcStatus(is_there ? absl::OkStatus()
+                                               : InvalidRequest("id",
+                                                                "names no open stream; "
+                                                                "ListStreams lists them")));
+}
+
+grpc::ServerUnaryReactor* AdminService::Drain(grpc::CallbackServerContext* context,
+                                              const v1::DrainRequest* request,
+                                              v1::DrainResponse* /*response*/) {
+  const absl::Status status = CheckNothingUnknown("request", *request);
+  if (status.ok()) {
+    streams_.Drain({ErrorWithReason(absl::StatusCode::kUnavailable, reason::kServerDraining,
+                                    "the server was drained by order, until it is restarted; "
+                                    "resume from the cursor"),
+                    absl::Milliseconds(limits::drain_retry_after_ms)});
+  }
+  return Finish(context, ToGrpcStatus(status));
+}
 
 }  // namespace tidemark

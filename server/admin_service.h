@@ -1,4 +1,4 @@
-// The FeedAdmin service. What it cannot do yet answers UNIMPLEMENTED with FEATURE_UNSUPPORTED.
+// The FeedAdmin service.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -7,6 +7,7 @@
 #include "server/delivery_pool.h"
 #include "server/feed.h"
 #include "server/status_report.h"
+#include "server/stream_registry.h"
 #include "store/store.h"
 #include "tidemark/v1/admin.grpc.pb.h"
 
@@ -16,10 +17,11 @@ namespace tidemark {
 // server.
 class AdminService final : public v1::FeedAdmin::CallbackService {
  public:
-  AdminService(const FeedDirectory& feeds, const StatusReport& report, store::Store& store,
-               DeliveryPool& pool, absl::Duration client_stall_timeout)
+  AdminService(const FeedDirectory& feeds, const StatusReport& report, StreamRegistry& streams,
+               store::Store& store, DeliveryPool& pool, absl::Duration client_stall_timeout)
       : feeds_(feeds),
         report_(report),
+        streams_(streams),
         store_(store),
         pool_(pool),
         client_stall_timeout_(client_stall_timeout) {}
@@ -60,6 +62,7 @@ class AdminService final : public v1::FeedAdmin::CallbackService {
  private:
   const FeedDirectory& feeds_;
   const StatusReport& report_;
+  StreamRegistry& streams_;
   store::Store& store_;
   DeliveryPool& pool_;
   const absl::Duration client_stall_timeout_;

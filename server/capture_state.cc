@@ -44,14 +44,24 @@ void CaptureState::Failed(const absl::Status& error, absl::Time now) {
 void CaptureState::Stopped() {
   std::lock_guard lock(mutex_);
   // A feed that needs a person stays red to the end.
-  if (phase_ == CapturePhase::kFailed || phase_ == CapturePhase::kFinished) return;
+  if (phase_ == CapturePhase::kFailed || phase_ == CapturePhase::kFinished ||
+      phase_ == CapturePhase::kPaused) {
+    return;
+  }
   phase_ = CapturePhase::kStopped;
 }
 
 void CaptureState::Finished(std::string detail) {
   std::lock_guard lock(mutex_);
   phase_ = CapturePhase::kFinished;
-  finished_ = std::move(detail);
+  detail_ = std::move(detail);
+  error_.reset();
+}
+
+void CaptureState::Paused(std::string detail) {
+  std::lock_guard lock(mutex_);
+  phase_ = CapturePhase::kPaused;
+  detail_ = std::move(detail);
   error_.reset();
 }
 
@@ -92,7 +102,7 @@ void CaptureState::Fill(v1::FeedStatus* status) const {
     case CapturePhase::kFailed:
       status->set_source_state(v1::SOURCE_STATE_FAILED);
       status->set_detail("stopped by " + error_->reason() + "; see last_error" +
-                         (IsBreak(error_->reason()) ? "" : ", then restart"));
+                         (IsBreak(error_->reason()) ? "" : ", then tidemark feed resume"));
       break;
     case CapturePhase::kStopped:
       status->set_source_state(v1::SOURCE_STATE_PAUSED);
@@ -100,7 +110,11 @@ void CaptureState::Fill(v1::FeedStatus* status) const {
       break;
     case CapturePhase::kFinished:
       status->set_source_state(v1::SOURCE_STATE_FINISHED);
-      status->set_detail(finished_);
+      status->set_detail(detail_);
+      break;
+    case CapturePhase::kPaused:
+      status->set_source_state(v1::SOURCE_STATE_PAUSED);
+      status->set_detail(detail_);
       break;
   }
 }

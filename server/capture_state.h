@@ -27,6 +27,8 @@ enum class CapturePhase {
   kStopped,
   // Ended at the bound that was set, and proved to be whole.
   kFinished,
+  // Ended by order, until it is ordered to go on.
+  kPaused,
 };
 
 // What one append made visible.
@@ -48,6 +50,8 @@ class CaptureState {
   void Stopped();
   // `detail` says where.
   void Finished(std::string detail);
+  // `detail` says how it goes on.
+  void Paused(std::string detail);
   // Something was read: the last error is over, and no longer shown.
   void Healthy();
   void Count(const Appended& appended);
@@ -63,7 +67,8 @@ class CaptureState {
   mutable std::mutex mutex_;
   CapturePhase phase_ = CapturePhase::kStarting;
   std::optional<v1::StatusError> error_;
-  std::string finished_;
+  // Of kFinished and kPaused.
+  std::string detail_;
   // Appended since the start; the two of the newest transaction are those of the last that had one.
   Appended total_;
 };

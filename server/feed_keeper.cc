@@ -12,12 +12,39 @@ namespace tidemark {
 
 void FeedKeeper::Serve() {
   while (const auto order = feed_.orders().Take()) {
+    if (crashed_) return;
     if (feed_.dropped()) {
       order->done(DroppedFeedUnknown(feed_.name()));
-      continue;
+    } else if (order->kind == FeedOrders::Kind::kDrop) {
+      order->done(Drop(order->keep_slot));
+    } else {
+      const absl::Status done = SetPaused(order->kind == FeedOrders::Kind::kPause);
+      if (done.ok()) {
+        order->done(v1::DropFeedResponse());
+      } else {
+        order->done(done);
+      }
     }
-    order->done(Drop(order->keep_slot));
   }
+}
+
+bool FeedKeeper::WantsClosed() {
+  // It goes on already.
+  while (feed_.orders().next() == FeedOrders::Kind::kResume) {
+    feed_.orders().Take()->done(v1::DropFeedResponse());
+  }
+  return HasOrders();
+}
+
+absl::Status FeedKeeper::SetPaused(bool paused) {
+  resumed_ = !paused;
+  if (this->paused() == paused) return absl::OkStatus();
+  store::AppendBatch batch;
+  batch.checkpoint.emplace(feed_.store().checkpoint()).set_paused(paused);
+  if (auto status = feed_.store().Append(batch); !status.ok()) return status;
+  if (auto status = feed_.store().Sync(); !status.ok()) return status;
+  log_.Info(paused ? "feed paused" : "feed resumed", {{"feed", feed_.name()}});
+  return absl::OkStatus();
 }
 
 absl::Status FeedKeeper::Observe(IngestStep step) {

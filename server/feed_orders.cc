@@ -23,9 +23,9 @@ std::optional<FeedOrders::Order> FeedOrders::Take() {
   return order;
 }
 
-bool FeedOrders::waiting() const {
+std::optional<FeedOrders::Kind> FeedOrders::next() const {
   std::lock_guard lock(mutex_);
-  return !orders_.empty();
+  return orders_.empty() ? std::nullopt : std::optional(orders_.front().kind);
 }
 
 void FeedOrders::Close(const absl::Status& why) {

@@ -17,9 +17,9 @@ namespace tidemark {
 // ingest loop.
 class FeedOrders {
  public:
-  enum class Kind { kDrop };
-  // Called once, by capture's thread or from within Give: what became of it, or why it was refused.
-  // Must return at once.
+  enum class Kind { kDrop, kPause, kResume };
+  // Called once, by capture's thread or from within Give: what became of it (only a drop has
+  // something to say), or why it was refused. Must return at once.
   using Done = std::function<void(const absl::StatusOr<v1::DropFeedResponse>&)>;
   struct Order {
     Kind kind = Kind::kDrop;
@@ -33,7 +33,8 @@ class FeedOrders {
   void Give(Order order);
   // The oldest order that was not carried out.
   std::optional<Order> Take();
-  bool waiting() const;
+  // What the oldest one orders.
+  std::optional<Kind> next() const;
   // Capture ended, and takes no orders any more: those that wait and those that come are refused.
   void Close(const absl::Status& why);
 

@@ -9,14 +9,17 @@ bool IsServing(const Feed& feed) {
          feed.capture().phase() != CapturePhase::kFailed;
 }
 
-HealthReporter::HealthReporter(const FeedDirectory& feeds,
+HealthReporter::HealthReporter(const FeedDirectory& feeds, const StreamRegistry& streams,
                                grpc::HealthCheckServiceInterface& health)
     : feeds_(feeds),
+      streams_(streams),
       health_(health),
       task_(absl::Milliseconds(limits::health_period_ms), [this] { Update(); }) {}
 
 void HealthReporter::Update() {
   if (draining_) return;
+  // By order.
+  if (streams_.draining()) return Drain();
   for (const auto& feed : feeds_.feeds()) health_.SetServingStatus(feed->name(), IsServing(*feed));
   health_.SetServingStatus("", true);
 }

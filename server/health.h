@@ -7,6 +7,7 @@
 
 #include "server/feed.h"
 #include "server/periodic_task.h"
+#include "server/stream_registry.h"
 
 namespace tidemark {
 
@@ -18,7 +19,8 @@ bool IsServing(const Feed& feed);
 // Thread rule: made and destroyed by one thread, before the gRPC server goes; works on its own.
 class HealthReporter {
  public:
-  HealthReporter(const FeedDirectory& feeds, grpc::HealthCheckServiceInterface& health);
+  HealthReporter(const FeedDirectory& feeds, const StreamRegistry& streams,
+                 grpc::HealthCheckServiceInterface& health);
   // From here on everything is NOT_SERVING: load balancers send new streams elsewhere.
   void Drain();
 
@@ -26,6 +28,7 @@ class HealthReporter {
   void Update();
 
   const FeedDirectory& feeds_;
+  const StreamRegistry& streams_;
   grpc::HealthCheckServiceInterface& health_;
   std::atomic<bool> draining_ = false;
   PeriodicTask task_;

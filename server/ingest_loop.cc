@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "proto/reason.h"
 #include "server/feed_drop.h"
 #include "server/limits.h"
@@ -23,6 +24,14 @@ absl::Status RefusalOfOrders(const absl::Status& ended) {
       absl::StatusCode::kFailedPrecondition, ReasonOf(ended),
       "capture is stopped by an error that needs a person, so it takes no order: " +
           std::string(ended.message()));
+}
+
+std::string PausedText(const Feed& feed) {
+  return absl::StrCat(
+      "by order; tidemark feed resume ", feed.name(), " goes on",
+      feed.store().checkpoint().has_postgres()
+          ? ". Its slot keeps the source's log meanwhile; what it retains was looked up before"
+          : "");
 }
 
 bool NothingRead(const capture::CaptureBatch& batch) {
@@ -50,6 +59,10 @@ void IngestLoop::Run() {
   while (!stopping()) {
     keeper_.Serve();
     if (ends()) break;
+    if (keeper_.paused()) {
+      RestPaused();
+      continue;
+    }
     ended = stop_.Serve(false);
     if (ended.ok() && feed_.stop().finished()) {
       RestFinished();
@@ -75,17 +88,40 @@ bool IngestLoop::RestFailed(const absl::Status& error) {
   const bool is_break = breaks_.WaitsForOrder(error);
   feed_.stop().Close(RefusalOfOrders(error));
   if (!is_break) feed_.recovery().Close(RefusalOfOrders(error));
+  keeper_.TakeResumed();
   while (!stopping()) {
     keeper_.Serve();
     if (ends()) return false;
-    if (is_break && breaks_.ServeStopped()) {
+    if (keeper_.TakeResumed() || keeper_.paused() || (is_break && breaks_.ServeStopped())) {
       feed_.stop().Reopen();
+      if (!is_break) feed_.recovery().Reopen();
+      failures_ = 0;
       return true;
     }
     feed_.wake().WaitUntil(absl::InfiniteFuture());
     feed_.wake().Answer();
   }
   return false;
+}
+
+void IngestLoop::RestPaused() {
+  feed_.capture().Paused(PausedText(feed_));
+  while (!ends() && keeper_.paused()) {
+    breaks_.RefuseOrders();
+    ServeStopClosed();
+    feed_.wake().WaitUntil(absl::InfiniteFuture());
+    feed_.wake().Answer();
+    keeper_.Serve();
+  }
+  failures_ = 0;
+}
+
+void IngestLoop::ServeStopClosed() {
+  if (auto served = stop_.Serve(false); !served.ok()) {
+    log_.Error("cannot note where to stop", {{"feed", feed_.name()},
+                                             {"reason", ReasonOf(served)},
+                                             {"message", std::string(served.message())}});
+  }
 }
 
 void IngestLoop::RestFinished() {
@@ -100,18 +136,14 @@ void IngestLoop::RestFinished() {
     feed_.wake().Answer();
     if (keeper_.HasOrders()) break;
     breaks_.RefuseOrders();
-    if (auto served = stop_.Serve(false); !served.ok()) {
-      log_.Error("cannot note where to stop", {{"feed", feed_.name()},
-                                               {"reason", ReasonOf(served)},
-                                               {"message", std::string(served.message())}});
-    }
+    ServeStopClosed();
   }
   feed_.bounds().Reopen();
 }
 
 absl::Status IngestLoop::Follow() {
   if (auto opened = Open(); !opened.ok()) return opened;
-  while (!stopping() && !feed_.stop().finished() && !keeper_.HasOrders()) {
+  while (!stopping() && !feed_.stop().finished() && !keeper_.WantsClosed()) {
     auto batch = Read();
     if (!batch.ok()) return batch.status();
     if (!NothingRead(*batch)) {
@@ -126,7 +158,7 @@ absl::Status IngestLoop::Follow() {
 // What bounded readers ask of the source comes before what it sends.
 absl::StatusOr<capture::CaptureBatch> IngestLoop::Read() {
   feed_.wake().Answer();
-  if (keeper_.HasOrders()) return capture::CaptureBatch();
+  if (keeper_.WantsClosed()) return capture::CaptureBatch();
   breaks_.RefuseOrders();
   if (auto served = stop_.Serve(true); !served.ok()) return served;
   absl::Time now = absl::Now();

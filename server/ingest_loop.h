@@ -47,6 +47,10 @@ class IngestLoop {
   absl::StatusOr<capture::CaptureBatch> Read();
   // Until another order comes, or the server stops.
   void RestFinished();
+  // The same for a feed that was paused.
+  void RestPaused();
+  // Orders for where to stop, while the source is closed.
+  void ServeStopClosed();
   // Until a person says what to do about what stopped capture; false when the server stops.
   bool RestFailed(const absl::Status& error);
   absl::Status Ingest(capture::CaptureBatch batch);

@@ -30,8 +30,10 @@ class RecoveryOrders {
   void Give(Order order);
   // The oldest order that was not answered.
   std::optional<Order> Take();
-  // Capture ended, and takes no orders any more: those that wait and those that come are refused.
+  // Capture ended, and takes no orders any more (until Reopen): those that wait and those that come
+  // are refused.
   void Close(const absl::Status& why);
+  void Reopen() { Close(absl::OkStatus()); }
 
  private:
   const std::function<void()> wake_;

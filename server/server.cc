@@ -192,8 +192,8 @@ absl::Status Server::Serve() {
   status_ = std::make_unique<StatusReport>(*feeds_, streams_, *store_, config_.store().path(),
                                            kServerVersion, absl::Now());
   const absl::Duration stall_timeout = FromDuration(config_.client_stall_timeout());
-  admin_service_ =
-      std::make_unique<AdminService>(*feeds_, *status_, *store_, *delivery_, stall_timeout);
+  admin_service_ = std::make_unique<AdminService>(*feeds_, *status_, streams_, *store_, *delivery_,
+                                                  stall_timeout);
   feed_service_ =
       std::make_unique<FeedService>(*feeds_, streams_, *delivery_, kServerVersion, stall_timeout);
 
@@ -224,7 +224,8 @@ absl::Status Server::Serve() {
 }
 
 void Server::StartLoops() {
-  health_ = std::make_unique<HealthReporter>(*feeds_, *grpc_server_->GetHealthCheckService());
+  health_ =
+      std::make_unique<HealthReporter>(*feeds_, streams_, *grpc_server_->GetHealthCheckService());
   retention_ = std::make_unique<RetentionLoop>(*feeds_, streams_, *log_);
   disk_sampler_ = std::make_unique<PeriodicTask>(absl::Milliseconds(limits::disk_sample_period_ms),
                                                  [this] { status_->SampleDisk(); });

@@ -16,6 +16,7 @@ void AddStop(CLI::App& app, const client::ChannelOptions& server, int* exit_code
 void AddRecover(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddFeed(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 // Below the command that AddFeed adds.
+void AddFeedPause(CLI::App& feeds, const client::ChannelOptions& server, int* exit_code);
 void AddFeedDrop(CLI::App& feeds, const client::ChannelOptions& server, int* exit_code);
 void AddTable(CLI::App& app, const client::ChannelOptions& server, int* exit_code);
 void AddVerify(CLI::App& app, const client::ChannelOptions& server, int* exit_code);

@@ -121,6 +121,7 @@ void AddFeed(CLI::App& app, const client::ChannelOptions& server, int* exit_code
                     "Takes away again what was prepared; not once it is switched");
   migrate->add_flag("--no-wait", options->no_wait, "Ends as soon as the order is stored");
   migrate->callback([&server, exit_code, options] { *exit_code = Migrate(server, *options); });
+  AddFeedPause(*feeds, server, exit_code);
   AddFeedDrop(*feeds, server, exit_code);
 }
 

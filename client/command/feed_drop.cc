@@ -23,9 +23,6 @@ constexpr char kDropHelp[] =
     "with\n"
     "a new snapshot. One that it does not name any more can be dropped, too.";
 
-// Longer than the server waits for a source.
-constexpr int kDropTimeoutMs = 60'000;
-
 struct Options {
   std::string feed;
   bool yes = false;
@@ -59,7 +56,7 @@ int Drop(const client::ChannelOptions& server, const Options& options) {
       [&](const v1::DropFeedResponse& response) {
         options.json ? PrintJson(response) : Print(response, options.feed);
       },
-      kDropTimeoutMs);
+      kOrderTimeoutMs);
 }
 
 }  // namespace

@@ -16,6 +16,8 @@ namespace tidemark::command {
 
 // How long a call may take that answers once.
 inline constexpr int kCallTimeoutMs = 10'000;
+// The same of one that capture answers, which may be waiting for a source.
+inline constexpr int kOrderTimeoutMs = 60'000;
 
 void AddServerOptions(CLI::App& app, client::ChannelOptions* options);
 

@@ -123,7 +123,7 @@ TEST_F(DropFeedTest, EndsItsStreamsAndIsNotThereAnyMore) {
 TEST_F(DropFeedTest, ASourceThatCannotBeAskedRefusesItAndTheFeedGoesOn) {
   ASSERT_TRUE(server_.Start().ok());
   MakeReady("one");
-  sources_["one"]->SetDrop(Unreachable());
+  sources_["one"]->SetDrop(Unreachable(), /*decides=*/false);
   const absl::Status refused = Drop("one").status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(ReasonOf(refused), reason::kSourceUnreachable);
@@ -133,7 +133,14 @@ TEST_F(DropFeedTest, ASourceThatCannotBeAskedRefusesItAndTheFeedGoesOn) {
                         [&] { return server_.Log(); }));
   ASSERT_TRUE(server_.Stop());
   ASSERT_TRUE(server_.Start().ok());
-  EXPECT_TRUE(Status("one")->feeds(0).has_head()) << "the note was taken back";
+  EXPECT_TRUE(Status("one")->feeds(0).has_head());
+
+  // It broke behind the note, which is taken back.
+  sources_["one"]->SetDrop(Unreachable());
+  EXPECT_EQ(ReasonOf(Drop("one").status()), reason::kSourceUnreachable);
+  ASSERT_TRUE(server_.Stop());
+  ASSERT_TRUE(server_.Start().ok());
+  EXPECT_TRUE(Status("one")->feeds(0).has_head());
 
   const auto dropped = Drop("one", /*keep_slot=*/true);
   ASSERT_TRUE(dropped.ok()) << dropped.status();

@@ -160,20 +160,25 @@ void ScriptedSource::Close() {
   state_ = v1::SOURCE_STATE_CONNECTING;
 }
 
-void ScriptedSource::SetDrop(absl::StatusOr<capture::DropOutcome> outcome) {
+void ScriptedSource::SetDrop(absl::StatusOr<capture::DropOutcome> outcome, bool decides) {
   std::lock_guard lock(mutex_);
+  drop_decides_ = decides;
   drop_ = std::move(outcome);
 }
 
 absl::StatusOr<capture::DropOutcome> ScriptedSource::DropOwned(
     const v1::Checkpoint&, const std::function<absl::Status()>& decided) {
   absl::StatusOr<capture::DropOutcome> outcome;
+  bool decides = true;
   {
     std::lock_guard lock(mutex_);
     outcome = drop_;
+    decides = drop_decides_;
+  }
+  if (decides) {
+    if (absl::Status noted = decided(); !noted.ok()) return noted;
   }
   if (!outcome.ok()) return outcome;
-  if (absl::Status noted = decided(); !noted.ok()) return noted;
   std::lock_guard lock(mutex_);
   events_.push_back("drop");
   return outcome;

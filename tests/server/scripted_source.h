@@ -33,8 +33,8 @@ class ScriptedSource final : public capture::Source {
   // The last that Prove and StopAt were called with.
   std::optional<Position> wanted_proof() const;
   capture::StopPoint stop() const;
-  // What DropOwned comes to: an error refuses before anything is decided. Nothing at first.
-  void SetDrop(absl::StatusOr<capture::DropOutcome> outcome);
+  // What DropOwned comes to; an error before that is decided, or behind it. Nothing at first.
+  void SetDrop(absl::StatusOr<capture::DropOutcome> outcome, bool decides = true);
   // What Describe says beside the engine.
   void SetNotes(std::vector<std::string> notes, std::vector<capture::TableNote> table_notes);
   // What stands before the number of a position that people read; nothing at first.
@@ -83,6 +83,7 @@ class ScriptedSource final : public capture::Source {
   capture::StopPoint stop_;
   absl::Status bounded_;
   absl::StatusOr<capture::DropOutcome> drop_ = capture::DropOutcome();
+  bool drop_decides_ = true;
   absl::Status verify_status_;
   capture::VerifyOrder verify_;
   std::vector<std::string> tables_;

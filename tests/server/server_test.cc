@@ -169,23 +169,62 @@ TEST_F(ServerTest, AnErrorOfTheStoreIsThatOfTheStoreToo) {
   EXPECT_TRUE(WaitUntil([&] { return !Status().store().has_last_error(); }, 20s));
 }
 
-TEST_F(ServerTest, WhatIsNotDoneYetSaysSo) {
+TEST_F(ServerTest, AFeedThatThereIsNotIsNamedWithThoseThatThereAre) {
   ASSERT_TRUE(server_.Start().ok());
   const auto admin = server_.admin_stub();
-  v1::PauseFeedResponse paused;
-  v1::EndStreamResponse ended;
-  grpc::ClientContext first, second, third;
-  EXPECT_EQ(ReasonOf(admin->PauseFeed(&first, {}, &paused)), "FEATURE_UNSUPPORTED");
-  const grpc::Status end = admin->EndStream(&second, {}, &ended);
-  EXPECT_EQ(end.error_code(), grpc::StatusCode::UNIMPLEMENTED);
-  EXPECT_THAT(end.error_message(), HasSubstr("FeedAdmin.EndStream"));
+  grpc::ClientContext context;
   v1::GetStatusRequest unknown;
   unknown.set_feed("three");
   v1::GetStatusResponse response;
-  const grpc::Status missing = admin->GetStatus(&third, unknown, &response);
+  const grpc::Status missing = admin->GetStatus(&context, unknown, &response);
   EXPECT_EQ(missing.error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_EQ(ReasonOf(missing), "FEED_UNKNOWN");
   EXPECT_THAT(missing.error_message(), HasSubstr("it has: one, two"));
+}
+
+TEST_F(ServerTest, OneStreamIsEndedByOrderThenAllAreAndCaptureGoesOn) {
+  ASSERT_TRUE(server_.Start().ok());
+  MakeReady("one");
+  const auto admin = server_.admin_stub();
+  const auto feeds = server_.feed_stub();
+  v1::SubscribeRequest request;
+  request.set_feed("one");
+  const auto end = [](auto& reader, std::string* closing) {
+    v1::SubscribeResponse record;
+    while (reader->Read(&record)) {
+      if (record.has_closing()) *closing = record.closing().reason();
+    }
+    return reader->Finish();
+  };
+  std::string first_closing, second_closing;
+  {
+    grpc::ClientContext stream_context, context, again;
+    auto reader = feeds->Subscribe(&stream_context, request);
+    v1::SubscribeResponse record;
+    ASSERT_TRUE(reader->Read(&record));
+    v1::EndStreamRequest order;
+    order.set_id(server_.server().streams().List("one").at(0).id);
+    v1::EndStreamResponse ended;
+    ASSERT_TRUE(admin->EndStream(&context, order, &ended).ok());
+    const grpc::Status status = end(reader, &first_closing);
+    EXPECT_EQ(first_closing, "STREAM_ENDED");
+    EXPECT_EQ(ReasonOf(status), "STREAM_ENDED");
+    EXPECT_EQ(ReasonOf(admin->EndStream(&again, order, &ended)), "REQUEST_INVALID");
+  }
+  grpc::ClientContext stream_context, context, refused;
+  auto reader = feeds->Subscribe(&stream_context, request);
+  v1::SubscribeResponse record;
+  ASSERT_TRUE(reader->Read(&record)) << "new ones are taken";
+  v1::DrainResponse drained;
+  ASSERT_TRUE(admin->Drain(&context, {}, &drained).ok());
+  EXPECT_EQ(ReasonOf(end(reader, &second_closing)), "SERVER_DRAINING");
+  EXPECT_EQ(second_closing, "SERVER_DRAINING");
+  auto late = feeds->Subscribe(&refused, request);
+  EXPECT_EQ(ReasonOf(end(late, &second_closing)), "SERVER_DRAINING");
+  EXPECT_TRUE(Status().draining());
+  EXPECT_TRUE(WaitUntil([&] { return Health("") == "NOT_SERVING"; }, 10s));
+  sources_["one"]->Yield(TransactionBatch(20, {1}));
+  EXPECT_TRUE(WaitUntil([&] { return sources_["one"]->CountOf("confirm 20") > 0; }, 20s));
 }
 
 TEST_F(ServerTest, ADrainClosesEveryStreamWithItsCursor) {

@@ -1,12 +1,9 @@
-#include "server/drop_call.h"
+#include "server/stored_drop.h"
 
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "capture/owned_objects.h"
-#include "server/error_status.h"
 #include "server/feed_drop.h"
 
 namespace tidemark {
@@ -19,24 +16,6 @@ v1::DropFeedResponse Left(const std::vector<std::string>& owned) {
 }
 
 }  // namespace
-
-grpc::ServerUnaryReactor* DropCall::Start(const v1::DropFeedRequest& request,
-                                          v1::DropFeedResponse* response, Feed& feed) {
-  std::shared_ptr<DropCall> call(new DropCall(response));
-  call->self_ = call;
-  feed.orders().Give({.kind = FeedOrders::Kind::kDrop,
-                      .keep_slot = request.keep_slot(),
-                      .done = [call](const absl::StatusOr<v1::DropFeedResponse>& answer) {
-                        call->Answer(answer);
-                      }});
-  return call.get();
-}
-
-void DropCall::Answer(const absl::StatusOr<v1::DropFeedResponse>& answer) {
-  if (answered_.exchange(true)) return;
-  if (answer.ok()) *response_ = *answer;
-  Finish(ToGrpcStatus(answer.status()));
-}
 
 absl::StatusOr<std::optional<v1::DropFeedResponse>> DropStored(store::Store& store,
                                                                const v1::DropFeedRequest& request) {
