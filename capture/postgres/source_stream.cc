@@ -32,6 +32,12 @@ absl::Status PostgresSource::StartStreaming() {
   const std::string why_at_commit = WhyAtCommit();
   streams_in_progress_ = config_.postgres().stream_in_progress() && why_at_commit.empty();
   in_progress_.Clear();
+  if (streams_in_progress_) {
+    // What it holds in memory before it sends is for those to say who run it.
+    const auto reset = replication_->Query("RESET logical_decoding_work_mem", "preparing to stream",
+                                           absl::Now() + kConnectTimeout);
+    if (!reset.ok()) return reset.status();
+  }
   // A double quote of the publication's list of names inside a single-quoted option.
   absl::Status started = replication_->StartCopy(
       fmt::format("START_REPLICATION SLOT {} LOGICAL {} ({}, publication_names {})",

@@ -90,7 +90,7 @@ TEST_F(PostgresPrivilegesTest, EachThatIsMissingIsNamedAndMendedByItsSql) {
       {"REVOKE CONNECT ON DATABASE postgres FROM capture", reason::kSourceAuthentication,
        "permission denied for database", "GRANT CONNECT ON DATABASE \"postgres\" TO \"capture\";"},
       {"DROP PUBLICATION tidemark_shop", reason::kPublicationMissing, "owns not all of the tables",
-       "CREATE PUBLICATION \"tidemark_shop\" FOR TABLE \"app\".\"orders\""},
+       "CREATE PUBLICATION \"tidemark_shop\" FOR TABLE ONLY \"app\".\"orders\""},
   };
   for (const Lack& lack : lacks) {
     SCOPED_TRACE(lack.taken_away);
