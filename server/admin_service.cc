@@ -34,7 +34,7 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context,
 
 template <typename Request>
 grpc::ServerUnaryReactor* Order(grpc::CallbackServerContext* context, const FeedDirectory& feeds,
-                                const Request& request, FeedOrders::Kind kind) {
+                                const Request& request, FeedOrder::Kind kind) {
   if (auto status = CheckNothingUnknown("request", request); !status.ok()) {
     return Finish(context, ToGrpcStatus(status));
   }
@@ -101,13 +101,13 @@ grpc::ServerUnaryReactor* AdminService::StartSnapshot(grpc::CallbackServerContex
 grpc::ServerUnaryReactor* AdminService::PauseFeed(grpc::CallbackServerContext* context,
                                                   const v1::PauseFeedRequest* request,
                                                   v1::PauseFeedResponse* /*response*/) {
-  return Order(context, feeds_, *request, FeedOrders::Kind::kPause);
+  return Order(context, feeds_, *request, FeedOrder::Kind::kPause);
 }
 
 grpc::ServerUnaryReactor* AdminService::ResumeFeed(grpc::CallbackServerContext* context,
                                                    const v1::ResumeFeedRequest* request,
                                                    v1::ResumeFeedResponse* /*response*/) {
-  return Order(context, feeds_, *request, FeedOrders::Kind::kResume);
+  return Order(context, feeds_, *request, FeedOrder::Kind::kResume);
 }
 
 grpc::ServerUnaryReactor* AdminService::DropFeed(grpc::CallbackServerContext* context,
@@ -119,7 +119,7 @@ grpc::ServerUnaryReactor* AdminService::DropFeed(grpc::CallbackServerContext* co
   const auto feed = feeds_.Find(request->feed());
   if (feed.ok()) {
     return FeedOrderCall::Start(
-        **feed, {.kind = FeedOrders::Kind::kDrop, .keep_slot = request->keep_slot()}, response);
+        **feed, {.kind = FeedOrder::Kind::kDrop, .keep_slot = request->keep_slot()}, response);
   }
   return PooledCall::Start(pool_, [=, this, unknown = feed.status()]() -> absl::Status {
     auto dropped = DropStored(store_, *request);

@@ -15,10 +15,10 @@ void FeedKeeper::Serve() {
     if (crashed_) return;
     if (feed_.dropped()) {
       order->done(DroppedFeedUnknown(feed_.name()));
-    } else if (order->kind == FeedOrders::Kind::kDrop) {
+    } else if (order->kind == FeedOrder::Kind::kDrop) {
       order->done(Drop(order->keep_slot));
     } else {
-      const absl::Status done = SetPaused(order->kind == FeedOrders::Kind::kPause);
+      const absl::Status done = SetPaused(order->kind == FeedOrder::Kind::kPause);
       if (done.ok()) {
         order->done(v1::DropFeedResponse());
       } else {
@@ -30,7 +30,8 @@ void FeedKeeper::Serve() {
 
 bool FeedKeeper::WantsClosed() {
   // It goes on already.
-  while (feed_.orders().next() == FeedOrders::Kind::kResume) {
+  const auto resumes = [](const FeedOrder& next) { return next.kind == FeedOrder::Kind::kResume; };
+  while (feed_.orders().NextIs(resumes)) {
     feed_.orders().Take()->done(v1::DropFeedResponse());
   }
   return HasOrders();

@@ -20,7 +20,7 @@ class FeedKeeper {
   FeedKeeper(Feed& feed, EventLog& log, std::function<absl::Status(IngestStep)> observe)
       : feed_(feed), log_(log), observe_(std::move(observe)) {}
 
-  bool HasOrders() const { return feed_.orders().next().has_value(); }
+  bool HasOrders() const { return !feed_.orders().empty(); }
   // While the source is read: true when an order waits that takes a closed one.
   bool WantsClosed();
   // Carries out the orders that came since. REQUIRES: the source is closed.

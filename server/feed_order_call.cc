@@ -6,7 +6,7 @@
 
 namespace tidemark {
 
-grpc::ServerUnaryReactor* FeedOrderCall::Start(Feed& feed, FeedOrders::Order order,
+grpc::ServerUnaryReactor* FeedOrderCall::Start(Feed& feed, FeedOrder order,
                                                v1::DropFeedResponse* response) {
   std::shared_ptr<FeedOrderCall> call(new FeedOrderCall(response));
   call->self_ = call;

@@ -19,7 +19,7 @@ class FeedOrderCall final : public grpc::ServerUnaryReactor,
                             public std::enable_shared_from_this<FeedOrderCall> {
  public:
   // `order` without done. `response`: of a drop, else null.
-  static grpc::ServerUnaryReactor* Start(Feed& feed, FeedOrders::Order order,
+  static grpc::ServerUnaryReactor* Start(Feed& feed, FeedOrder order,
                                          v1::DropFeedResponse* response = nullptr);
 
   // The order stands.

@@ -22,7 +22,7 @@ using testing::WaitUntil;
 
 class PauseTest : public testing::LoopFixture {
  protected:
-  static absl::Status Order(FeedFixture& fixture, FeedOrders::Kind kind) {
+  static absl::Status Order(FeedFixture& fixture, FeedOrder::Kind kind) {
     std::mutex mutex;
     std::optional<absl::Status> answer;
     fixture.feed().orders().Give(
@@ -40,10 +40,10 @@ class PauseTest : public testing::LoopFixture {
     return answer.value_or(absl::UnknownError("not answered"));
   }
   static absl::Status Pause(FeedFixture& fixture) {
-    return Order(fixture, FeedOrders::Kind::kPause);
+    return Order(fixture, FeedOrder::Kind::kPause);
   }
   static absl::Status Resume(FeedFixture& fixture) {
-    return Order(fixture, FeedOrders::Kind::kResume);
+    return Order(fixture, FeedOrder::Kind::kResume);
   }
   static size_t Opens(FeedFixture& fixture) {
     const auto events = fixture.source().events();
