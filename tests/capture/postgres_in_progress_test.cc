@@ -142,7 +142,11 @@ TEST_F(PostgresInProgressTest, EverythingIsByteForByteTheSame) {
             "BEGIN", "SAVEPOINT s", Rows(200'001), "ROLLBACK TO s", "COMMIT"});
   ASSERT_NO_FATAL_FAILURE(ExpectSame());
   EXPECT_GE(Held().committed(), 7u) << "they did not come early";
-  EXPECT_GE(Held().rolled_back(), 2u);
+  // From 18 on the server sends nothing of one that it knows to be rolled back.
+  if (Value("SELECT current_setting('server_version_num')::int < 180000") == "t") {
+    EXPECT_GE(Held().rolled_back(), 2u);
+  }
+  EXPECT_EQ(Held().transactions(), 0u);
   EXPECT_THAT(early_->errors, IsEmpty());
   for (const auto& [id, schema] : early_->schemas) {
     for (const v1::Column& column : schema.columns()) EXPECT_NE(column.name(), "never");

@@ -89,7 +89,7 @@ TEST_F(StandbyTest, TablesAreReadBesideTheStreamUnderWriters) {  // proves R55, 
   {
     const RowWriter changes(*postgres_, 10'000, SeedFromEnvironment(),
                             std::chrono::milliseconds(1));
-    ASSERT_TRUE(WaitForState("public.big", kFollowed, "new to the feed"));
+    ASSERT_TRUE(WaitForState("public.big", kFollowed, "added to the publication"));
     ASSERT_TRUE(StartSnapshot("public.big").ok());
     ASSERT_TRUE(WaitForState("public.big", kFollowed, "asked for"));
     const auto verified = tidemark_->Run({"verify", "main", "public.big"});

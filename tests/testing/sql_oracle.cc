@@ -179,22 +179,26 @@ absl::StatusOr<std::vector<OracleChange>> ParseDecodedLine(std::string_view line
 absl::StatusOr<std::unique_ptr<SqlOracle>> SqlOracle::Create(const std::string& conninfo,
                                                              const std::string& slot) {
   auto oracle = std::unique_ptr<SqlOracle>(new SqlOracle(conninfo, slot));
-  auto session = PgSession::Connect(conninfo);
-  if (!session.ok()) return session.status();
-  oracle->session_ = *std::move(session);
+  if (absl::Status connected = oracle->Connect(); !connected.ok()) return connected;
   const absl::Status made = oracle->session_->Exec(
       fmt::format("select pg_create_logical_replication_slot('{}', 'test_decoding')", slot));
   if (!made.ok()) return made;
   return oracle;
 }
 
+absl::Status SqlOracle::Connect() {
+  auto session = PgSession::Connect(conninfo_);
+  if (!session.ok()) return session.status();
+  session_ = *std::move(session);
+  // PostgreSQL 18.6 was seen to die of signal 11 where a decoding function spills to disk.
+  return session_->Exec("set logical_decoding_work_mem = '256MB'");
+}
+
 absl::StatusOr<std::vector<OracleTransaction>> SqlOracle::Transactions() {
   absl::Status read = Read();
   if (!read.ok()) {
     // The database may have been restarted since.
-    auto session = PgSession::Connect(conninfo_);
-    if (!session.ok()) return session.status();
-    session_ = *std::move(session);
+    if (absl::Status connected = Connect(); !connected.ok()) return connected;
     read = Read();
   }
   if (!read.ok()) return read;

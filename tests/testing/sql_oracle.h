@@ -50,6 +50,7 @@ class SqlOracle {
  private:
   SqlOracle(std::string conninfo, std::string slot)
       : conninfo_(std::move(conninfo)), slot_(std::move(slot)) {}
+  absl::Status Connect();
   absl::Status Read();
 
   const std::string conninfo_;
