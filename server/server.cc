@@ -127,8 +127,9 @@ absl::Status Server::LogForgotten() {
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
     if (feeds_->Find(name).ok()) continue;
-    log_->Warning("the store holds a feed that the configuration does not name",
-                  {{"feed", name}, {"remedy", "tidemark feed drop " + name + " --keep-slot"}});
+    log_->Warning(
+        "the store holds a feed that the configuration does not name",
+        {{"feed", name}, {"remedy", "tidemark feed drop " + name + " --keep-slot --yes"}});
   }
   const auto drops = store_->Drops();
   if (!drops.ok()) return drops.status();
@@ -139,7 +140,7 @@ absl::Status Server::LogForgotten() {
         "a feed was dropped, and this may be left at its source",
         {{"feed", name},
          {"left", absl::StrJoin(capture::OwnedObjects(checkpoint), "; ")},
-         {"remedy", "drop it by hand, then tidemark feed drop " + name + " --keep-slot"}});
+         {"remedy", "drop it by hand, then tidemark feed drop " + name + " --keep-slot --yes"}});
   }
   return absl::OkStatus();
 }

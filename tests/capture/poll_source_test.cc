@@ -24,6 +24,22 @@ using ::testing::UnorderedElementsAre;
 class PollSourceTest : public PolledPostgres {
  protected:
   using PolledPostgres::PolledPostgres;
+
+  // A row was stamped just before the end was sampled; then the server died.
+  struct SampledThenDead {
+    std::unique_ptr<PollDriver> driver;
+    std::optional<LogEnd> end;
+  };
+  SampledThenDead SampleThenDie() {
+    v1::FeedConfig config = PolledFeedOf(*postgres_);
+    config.mutable_poll()->mutable_delay()->set_seconds(1);
+    auto driver = Begin(config);
+    EXPECT_TRUE(driver->Poll());
+    Exec("INSERT INTO t VALUES (1, 'x')");
+    const std::optional<LogEnd> end = driver->source().SampleEnd();
+    driver->Restart();
+    return {std::move(driver), end};
+  }
 };
 
 // proves A01, A41, A44
@@ -582,15 +598,11 @@ TEST_F(PollSourceTest, EndsBehindThePollThatIsNamedOrSampled) {
 // The server dies when the end was sampled. What was stamped just before waits for the fence, and
 // so does the poll that is to be the last.
 TEST_F(PollSourceTest, TheLastPollComesBehindTheFenceAfterADeathToo) {
-  v1::FeedConfig config = PolledFeedOf(*postgres_);
-  config.mutable_poll()->mutable_delay()->set_seconds(1);
-  auto driver = Begin(config);
-  ASSERT_TRUE(driver->Poll());
-  Exec("INSERT INTO t VALUES (1, 'x')");
-  const std::optional<LogEnd> end = driver->source().SampleEnd();
-  ASSERT_TRUE(end);
-  driver->Restart();
-  ASSERT_TRUE(driver->source().StopAt({.bound = end->position, .time = std::nullopt}).ok());
+  const SampledThenDead dead = SampleThenDie();
+  ASSERT_TRUE(dead.end);
+  PollDriver* const driver = dead.driver.get();
+  const Position end = dead.end->position;
+  ASSERT_TRUE(driver->source().StopAt({.bound = end, .time = std::nullopt}).ok());
   ASSERT_TRUE(driver->ReadUntil([&] { return driver->finished.has_value(); }));
   EXPECT_THAT(driver->NewChanges(), SizeIs(1));
 }
@@ -598,17 +610,13 @@ TEST_F(PollSourceTest, TheLastPollComesBehindTheFenceAfterADeathToo) {
 // Whoever reads up to a poll knows its number over the death of the server too, and nobody says so
 // to the source.
 TEST_F(PollSourceTest, APollThatWasSampledInAnotherLifeComesBehindTheFence) {
-  v1::FeedConfig config = PolledFeedOf(*postgres_);
-  config.mutable_poll()->mutable_delay()->set_seconds(1);
-  auto driver = Begin(config);
-  ASSERT_TRUE(driver->Poll());
-  Exec("INSERT INTO t VALUES (1, 'x')");
-  const std::optional<LogEnd> end = driver->source().SampleEnd();
-  ASSERT_TRUE(end);
-  driver->Restart();
-  driver->source().Prove(end->position);
-  ASSERT_TRUE(driver->ReadUntil(
-      [&] { return driver->checkpoint.poll().polls() >= end->position.engine_low(); }));
+  const SampledThenDead dead = SampleThenDie();
+  ASSERT_TRUE(dead.end);
+  PollDriver* const driver = dead.driver.get();
+  const Position end = dead.end->position;
+  driver->source().Prove(end);
+  ASSERT_TRUE(
+      driver->ReadUntil([&] { return driver->checkpoint.poll().polls() >= end.engine_low(); }));
   EXPECT_THAT(driver->NewChanges(), SizeIs(1));
 }
 

@@ -130,6 +130,15 @@ class MigratingSourceTest : public ::testing::Test {
     }
     return *std::move(batch);
   }
+  // The last poll that ended.
+  bool ReadThatPoll() {
+    return WaitUntil(
+        [&] {
+          Read();
+          return checkpoint_.position() == At(polls_).bytes();
+        },
+        std::chrono::seconds(20));
+  }
   ::testing::AssertionResult ReadUntil(v1::MigrationPhase phase) {
     return WaitUntil(
         [&] {
@@ -307,12 +316,7 @@ TEST_F(MigratingSourceTest, PollsOnWhileTheLogCannotBePrepared) {
   log_->FailOpen(
       ErrorWithReason(absl::StatusCode::kFailedPrecondition, reason::kSourcePrivilege, "may not"));
   EndPoll();
-  ASSERT_TRUE(WaitUntil(
-      [&] {
-        Read();
-        return checkpoint_.position() == At(polls_).bytes();
-      },
-      std::chrono::seconds(20)));
+  ASSERT_TRUE(ReadThatPoll());
   EXPECT_THAT(StatusText(), HasSubstr("preparing: trying again: SOURCE_PRIVILEGE: may not"));
   log_->Yield(GapAt(kSlotAt));
   ASSERT_TRUE(ReadUntil(v1::MIGRATION_PHASE_PREPARED));
@@ -357,12 +361,7 @@ TEST_F(MigratingSourceTest, PollsBetweenThePartsOfASlotThatHoldsMuch) {
   Read();
   EXPECT_THAT(StatusText(), HasSubstr("overlapped: slot tidemark_main holds much"));
   EndPoll();
-  ASSERT_TRUE(WaitUntil(
-      [&] {
-        Read();
-        return checkpoint_.position() == At(polls_).bytes();
-      },
-      std::chrono::seconds(20)));
+  ASSERT_TRUE(ReadThatPoll());
   EXPECT_EQ(checkpoint_.migration().phase(), v1::MIGRATION_PHASE_OVERLAPPED);
   EXPECT_THAT(side_->moves, Not(IsEmpty()));
   // No other poll is needed for the rest.

@@ -97,12 +97,7 @@ void LivePostgres::RemoveSharedMemory() const {
 
 absl::StatusOr<std::unique_ptr<LivePostgres>> LivePostgres::Create(LivePostgresOptions options) {
   std::unique_ptr<LivePostgres> postgres(new LivePostgres(std::move(options)));
-  if (absl::Status status = postgres->FindPlace(); !status.ok()) return status;
-  if (absl::Status status = MakeCluster({postgres->bin_dir_, postgres->scratch_.path(),
-                                         postgres->user_, postgres->options_.initdb_arguments});
-      !status.ok())
-    return status;
-  if (absl::Status status = postgres->WriteConfig(); !status.ok()) return status;
+  if (absl::Status status = postgres->MakeConfigured(); !status.ok()) return status;
   if (absl::Status status = postgres->Start(); !status.ok()) return status;
   return postgres;
 }
@@ -122,12 +117,7 @@ absl::StatusOr<std::unique_ptr<LivePostgres>> LivePostgres::CreateStandby(
 absl::StatusOr<std::unique_ptr<LivePostgres>> LivePostgres::CreateUpgraded(
     const LivePostgres& old, LivePostgresOptions options) {
   std::unique_ptr<LivePostgres> postgres(new LivePostgres(std::move(options)));
-  if (absl::Status status = postgres->FindPlace(); !status.ok()) return status;
-  if (absl::Status status = MakeCluster({postgres->bin_dir_, postgres->scratch_.path(),
-                                         postgres->user_, postgres->options_.initdb_arguments});
-      !status.ok())
-    return status;
-  if (absl::Status status = postgres->WriteConfig(); !status.ok()) return status;
+  if (absl::Status status = postgres->MakeConfigured(); !status.ok()) return status;
   if (absl::Status status = postgres->Upgrade(old); !status.ok()) return status;
   if (absl::Status status = postgres->Start(); !status.ok()) return status;
   return postgres;
@@ -143,6 +133,14 @@ absl::Status LivePostgres::FindPlace() {
   user_ = *user;
   port_ = FreePort();
   return absl::OkStatus();
+}
+
+absl::Status LivePostgres::MakeConfigured() {
+  absl::Status status = FindPlace();
+  if (status.ok()) {
+    status = MakeCluster({bin_dir_, scratch_.path(), user_, options_.initdb_arguments});
+  }
+  return status.ok() ? WriteConfig() : status;
 }
 
 absl::Status LivePostgres::CopyCluster(const LivePostgres& primary) {

@@ -94,6 +94,8 @@ class LivePostgres {
  private:
   explicit LivePostgres(LivePostgresOptions options);
   absl::Status FindPlace();
+  // A cluster of its own at that place, configured.
+  absl::Status MakeConfigured();
   void RemoveSharedMemory() const;
   absl::Status CopyCluster(const LivePostgres& primary);
   absl::Status Upgrade(const LivePostgres& old) const;
