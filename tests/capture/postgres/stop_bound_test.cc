@@ -113,24 +113,25 @@ std::string Text(const std::vector<WalRecord>& log) {
 void CheckEveryBound(const std::vector<WalRecord>& log) {
   constexpr Lsn kStart = 10;
   const Lsn log_end = log.back().end;
+  SCOPED_TRACE(Text(log));
   for (const bool keepalives : {false, true}) {
     const std::vector<Seen> stream = Stream(log, kStart, keepalives);
     for (Lsn bound = kStart; bound <= log_end + 2; ++bound) {
-      SCOPED_TRACE(fmt::format("bound {} keepalives {} log {}", bound, keepalives, Text(log)));
+      const auto place = [&] { return fmt::format("bound {} keepalives {}", bound, keepalives); };
       const Outcome outcome = Read(stream, kStart, bound);
-      ASSERT_EQ(outcome.released, Ends(log, kStart, bound));
+      ASSERT_EQ(outcome.released, Ends(log, kStart, bound)) << place();
       if (!outcome.reached) continue;
       // Never early: with nothing behind the bound in sight, nothing is proved.
-      ASSERT_LE(outcome.resume, bound);
-      ASSERT_LE(bound, log_end);
+      ASSERT_LE(outcome.resume, bound) << place();
+      ASSERT_LE(bound, log_end) << place();
       // Whoever goes on there reads all the rest, once.
       const Outcome rest = Read(Stream(log, outcome.resume, true), outcome.resume, log_end + 1);
-      ASSERT_EQ(rest.released, Ends(log, bound, log_end));
+      ASSERT_EQ(rest.released, Ends(log, bound, log_end)) << place();
     }
     if (!keepalives) continue;
     // With keepalives every bound that the log has reached ends the read.
     for (Lsn bound = kStart; bound <= log_end; ++bound) {
-      ASSERT_TRUE(Read(stream, kStart, bound).reached) << bound << " in " << Text(log);
+      ASSERT_TRUE(Read(stream, kStart, bound).reached) << bound;
     }
   }
 }
