@@ -211,7 +211,10 @@ std::string BehindKey(const PageSql& table, const std::vector<std::string>& key)
 std::string WithKeys(const PageSql& table, const std::vector<std::vector<std::string>>& keys) {
   std::vector<std::string> tuples;
   for (const std::vector<std::string>& key : keys) tuples.push_back(Tuple(KeyLiterals(table, key)));
-  return fmt::format("{} IN ({})", Tuple(Prefixed("r", table.key)), fmt::join(tuples, ", "));
+  // As in capture/postgres/key_condition.cc: a list of tuples would be tried on each row one by
+  // one.
+  return fmt::format("{} IN ({}{})", Tuple(Prefixed("r", table.key)),
+                     table.key.size() > 1 ? "VALUES " : "", fmt::join(tuples, ", "));
 }
 
 std::string And(std::string_view a, std::string_view b) {

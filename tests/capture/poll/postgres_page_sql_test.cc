@@ -103,6 +103,17 @@ TEST(PageSqlTest, WhetherKeysAreThereIsAskedWithoutTheirRows) {
   EXPECT_THAT(sql, Not(HasSubstr("r.\"at\"")));
 }
 
+// A list of tuples would be tried on each row, one by one.
+TEST(PageSqlTest, KeysOfSeveralColumnsAreJoined) {
+  PageSql table = Sample();
+  table.key.emplace_back("\"part\"");
+  table.key_types.emplace_back("text");
+  const PageOrder order{.part = PageOrder::Part::kKeys, .keys = {{"1", "a"}, {"2", "b"}}};
+  EXPECT_THAT(PageCopySql(table, SampleWindow(), order),
+              HasSubstr("(r.\"id\", r.\"part\") IN (VALUES ('1'::integer, 'a'::text), "
+                        "('2'::integer, 'b'::text))"));
+}
+
 // proves A23
 TEST(PageSqlTest, TombstonesComeAmongTheRowsInTheOrderOfTheirStamps) {
   PageSql table = Sample();

@@ -29,8 +29,8 @@ TEST(KeyConditionTest, ComparesAsTheIndexDoes) {
             "\"id\" IN ('7'::integer, '8'::integer)");
   const Relation two = RelationOf({Column("a", "text"), Column("B", "integer")});
   EXPECT_EQ(BehindKey({"it's", "7"}, two), "(\"a\", \"B\") > ('it''s'::text, '7'::integer)");
-  EXPECT_EQ(WithKeys(std::vector<KeyTexts>{{"x", "7"}}, two),
-            "(\"a\", \"B\") IN (('x'::text, '7'::integer))");
+  EXPECT_EQ(WithKeys(std::vector<KeyTexts>{{"x", "7"}, {"y", "8"}}, two),
+            "(\"a\", \"B\") IN (VALUES ('x'::text, '7'::integer), ('y'::text, '8'::integer))");
 }
 
 TEST(KeyConditionTest, ATypeWithAnOrderOfItsOwnIsComparedByThat) {
