@@ -15,7 +15,8 @@ using ::testing::IsEmpty;
 using namespace std::chrono_literals;
 
 // More than a reading runs ahead of what is taken, so that it cannot be over before it is taken.
-constexpr int kRows = 100'000;
+constexpr int kRows = 25'000;
+constexpr int kRowBytes = 1600;
 
 class PostgresWholeReadingTest : public PostgresFixture {
  protected:
@@ -24,9 +25,9 @@ class PostgresWholeReadingTest : public PostgresFixture {
   void Start() {
     Exec("CREATE TABLE k (a int, b text); ALTER TABLE k REPLICA IDENTITY FULL");
     Exec(
-        fmt::format("INSERT INTO k SELECT i % 1000, CASE WHEN i % 7 > 0 THEN repeat('x', 400) END "
+        fmt::format("INSERT INTO k SELECT i % 1000, CASE WHEN i % 7 > 0 THEN repeat('x', {}) END "
                     "FROM generate_series(1, {}) i",
-                    kRows));
+                    kRowBytes, kRows));
     Exec("CREATE TABLE other (id int PRIMARY KEY)");
     driver_ = std::make_unique<SourceDriver>(FeedOf(*postgres_));
     driver_->source().UseKnownRows(&known_);

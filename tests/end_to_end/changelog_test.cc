@@ -94,8 +94,7 @@ class ChangelogTest : public ::testing::Test {
     std::string last;
     EXPECT_TRUE(WaitUntil(
         [&] {
-          const auto status = tidemark_->Run({"status", "audit", "--json"});
-          last = status.ok() ? status->out + status->err : status.status().ToString();
+          last = tidemark_->StatusText("audit");
           return last.find(text) != std::string::npos;
         },
         seconds(60), [&] { return text + " in " + last + tidemark_->Diagnostics(); }));

@@ -23,10 +23,13 @@ constexpr v1::TableFollowState kReading = v1::TABLE_FOLLOW_STATE_READING;
 class CountingWriter : public StatementWriter {
  public:
   CountingWriter(const LivePostgres& postgres, int rows)
-      : StatementWriter(postgres, [rows, random = std::mt19937_64(7)](int tried) mutable {
-          const int id = tried % 2 == 0 ? 1 : 1 + static_cast<int>(random() % rows);
-          return fmt::format("update u set n = n + 1 where id = {}", id);
-        }) {}
+      : StatementWriter(
+            postgres,
+            [rows, random = std::mt19937_64(7)](int tried) mutable {
+              const int id = tried % 2 == 0 ? 1 : 1 + static_cast<int>(random() % rows);
+              return fmt::format("update u set n = n + 1 where id = {}", id);
+            },
+            std::chrono::milliseconds(0)) {}
 };
 
 class ChangesBesideReadingTest : public TableFixture {

@@ -37,9 +37,9 @@ struct Resync {
 
 class HealingTest : public TableFixture {
  protected:
-  static constexpr int kRows = 20'000;
+  static constexpr int kRows = 10'000;
   // Rows from here on belong to the writers.
-  static constexpr int kWritersFrom = 10'000;
+  static constexpr int kWritersFrom = 5'000;
 
   void SetUpTable(LivePostgresOptions options = {}) {
     SetUpPostgres(std::move(options));

@@ -16,8 +16,6 @@ namespace {
 int RowsOfTable() { return IsLong() ? 2'000'000 : 60'000; }
 int Kills() { return IsLong() ? 10 : 4; }
 constexpr int kWriters = 3;
-// As fast as they can, they would leave the machine nothing to read with.
-constexpr std::chrono::milliseconds kWriterPause{5};
 constexpr int kRowsCompared = 100'000;
 
 // The rows of public.big as a consumer has them, without what they came by.
@@ -132,8 +130,8 @@ TEST_F(LargeTableTest, ReadUnderWritersAndKillsIsExact) {
   StartServer(options);
   std::vector<std::unique_ptr<RowWriter>> writers;
   for (int i = 1; i <= kWriters; ++i) {
-    writers.push_back(std::make_unique<RowWriter>(*postgres_, RowsOfTable(),
-                                                  static_cast<uint64_t>(i), kWriterPause));
+    writers.push_back(
+        std::make_unique<RowWriter>(*postgres_, RowsOfTable(), static_cast<uint64_t>(i)));
   }
   ASSERT_TRUE(AddTable("public.big").ok());
   BigRows rows(tidemark_->address());

@@ -49,8 +49,7 @@ class StandbyTest : public TableFixture {
         [&] {
           // Its slot waits for what the primary says of its transactions.
           Exec({"select pg_log_standby_snapshot()"});
-          const auto status = tidemark_->Run({"status", "main", "--json"});
-          return status.ok() && status->out.find("SOURCE_STATE_STREAMING") != std::string::npos;
+          return tidemark_->StatusText().find("SOURCE_STATE_STREAMING") != std::string::npos;
         },
         kDeadline, [&] { return tidemark_->Diagnostics(); }));
     tidemark_->Kill9();
@@ -87,8 +86,7 @@ TEST_F(StandbyTest, TablesAreReadBesideTheStreamUnderWriters) {  // proves R55, 
   ASSERT_TRUE(WaitForState("public.big", kReading, "waiting for transaction"));
   ASSERT_TRUE((*writer)->Exec("update big set v = 2 where id between 50 and 150; commit").ok());
   {
-    const RowWriter changes(*postgres_, 10'000, SeedFromEnvironment(),
-                            std::chrono::milliseconds(1));
+    const RowWriter changes(*postgres_, 10'000, SeedFromEnvironment());
     ASSERT_TRUE(WaitForState("public.big", kFollowed, "added to the publication"));
     ASSERT_TRUE(StartSnapshot("public.big").ok());
     ASSERT_TRUE(WaitForState("public.big", kFollowed, "asked for"));

@@ -1,5 +1,6 @@
-// Executes one statement after the other at a PostgreSQL, in a thread of its own, until it is
-// stopped; what fails (a key that is there already, a deadlock) is gone on from in a new session.
+// Executes one statement after the other at a PostgreSQL, with a pause behind each, in a thread of
+// its own, until it is stopped; what fails (a key that is there already, a deadlock) is gone on
+// from in a new session.
 //
 // Thread rule: done() is safe from any thread, the rest belongs to one. The PostgreSQL outlives it.
 #pragma once
@@ -19,9 +20,13 @@ namespace tidemark::testing {
 
 class StatementWriter {
  public:
+  // As fast as they can, a few of them leave a machine nothing to read with, and what they wrote
+  // costs everybody behind them as much again.
+  static constexpr std::chrono::milliseconds kPause{5};
+
   // `next` gives the statement behind so many that were tried; it is called by the thread.
   StatementWriter(const LivePostgres& postgres, std::function<std::string(int tried)> next,
-                  std::chrono::milliseconds pause = {})
+                  std::chrono::milliseconds pause = kPause)
       : thread_([this, &postgres, next = std::move(next), pause] { Run(postgres, next, pause); }) {}
   ~StatementWriter() { Stop(); }
   void Stop() {

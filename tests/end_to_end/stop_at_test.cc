@@ -235,8 +235,7 @@ TEST_P(StopAtCrashTest, IsExactWhereverTheServerDies) {
     ASSERT_TRUE(WaitUntil(
         [&] {
           if (!tidemark.process().IsRunning()) return true;
-          const auto status = tidemark.Run({"status", "main", "--json"});
-          finished = status.ok() && status->out.find(kFinished) != std::string::npos;
+          finished = tidemark.StatusText().find(kFinished) != std::string::npos;
           return finished;
         },
         seconds(60), [&] { return tidemark.Diagnostics(); }));

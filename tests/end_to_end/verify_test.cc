@@ -209,7 +209,7 @@ TEST_F(VerifyTest, EqualUnderWritersOverManyRounds) {
     writers.push_back(std::make_unique<RowWriter>(*postgres_, 5'000, seed));
   }
   uint64_t compared = 0, not_comparable = 0;
-  const uint64_t rounds = IsLong() ? 20 : 6;
+  const uint64_t rounds = IsLong() ? 20 : 4;
   for (uint64_t round = 0; round < rounds; ++round) {
     const int done = writers[0]->done();
     ASSERT_TRUE(WaitUntil([&] { return writers[0]->done() > done; }, kDeadline));

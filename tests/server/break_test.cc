@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <mutex>
 
@@ -241,13 +242,18 @@ TEST_P(BreakCrash, AHealingIsDoneOrStillToBeDone) {
   Prepare(fixture, {1, 2});
   fixture.source().FailOpen(Error(reason::kSlotLost));
   fixture.source().Yield(Healed(30, kResnapshot));
+  std::atomic<bool> crashed = false;
   auto runner = Run(fixture, [&](IngestStep step) {
     if (step != GetParam()) return absl::OkStatus();
     disk.LosePower();
+    crashed = true;
     return absl::AbortedError("crash");
   });
   ASSERT_TRUE(WaitForState(fixture, v1::SOURCE_STATE_FAILED));
   ASSERT_TRUE(Recover(fixture, kResnapshot).ok());
+  // The order is answered before the loop goes on: to stop it at once would be no crash.
+  ASSERT_TRUE(WaitUntil([&] { return crashed.load(); }, 30s,
+                        [&] { return fixture.feed().Status().DebugString(); }));
   ASSERT_TRUE(runner->StopBefore(absl::Now() + absl::Seconds(30)));
   runner.reset();
   fixture.Close();

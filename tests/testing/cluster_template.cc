@@ -119,6 +119,10 @@ absl::Status MakeCluster(const NewCluster& cluster) {
   if (absl::Status status = Copy(cluster.scratch / "data", begun, cluster.scratch); !status.ok()) {
     return status;
   }
+  // Half of its bytes, and pg_resetwal makes another of each copy.
+  for (const auto& entry : std::filesystem::directory_iterator(begun / "pg_wal", failed)) {
+    if (entry.is_regular_file()) std::filesystem::remove(entry.path(), failed);
+  }
   std::filesystem::rename(begun, made, failed);
   if (failed) std::filesystem::remove_all(begun, failed);
   return absl::OkStatus();

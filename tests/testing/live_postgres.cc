@@ -196,18 +196,21 @@ absl::Status LivePostgres::Promote() {
 
 absl::Status LivePostgres::WriteConfig() {
   std::ofstream config(data_dir() / "postgresql.conf", std::ios::app);
-  config << "listen_addresses = '127.0.0.1'\n"
-         << "port = " << port_ << "\n"
-         << "unix_socket_directories = " << Quoted(scratch_.path()) << "\n"
-         << "wal_level = logical\n"
-         << "max_wal_senders = 20\n"
-         << "max_replication_slots = 20\n"
-         << "max_connections = 100\n"
-         << "shared_buffers = 32MB\n"
-         << "fsync = " << (options_.fsync ? "on" : "off") << "\n"
-         << "log_line_prefix = '%m [%p] '\n"
-         << "log_replication_commands = on\n"
-         << "timezone = 'UTC'\n";
+  config
+      << "listen_addresses = '127.0.0.1'\n"
+      << "port = " << port_ << "\n"
+      << "unix_socket_directories = " << Quoted(scratch_.path()) << "\n"
+      << "wal_level = logical\n"
+      << "max_wal_senders = 20\n"
+      << "max_replication_slots = 20\n"
+      << "max_connections = 100\n"
+      << "shared_buffers = 32MB\n"
+      // In its folder, and gone with it: a server that is killed leaves its segments in /dev/shm.
+      << "dynamic_shared_memory_type = mmap\n"
+      << "fsync = " << (options_.fsync ? "on" : "off") << "\n"
+      << "log_line_prefix = '%m [%p] '\n"
+      << "log_replication_commands = on\n"
+      << "timezone = 'UTC'\n";
   if (!options_.certificate_file.empty()) config << "ssl = on\n";
   for (const auto& [name, value] : options_.settings)
     config << name << " = " << Quoted(value) << "\n";

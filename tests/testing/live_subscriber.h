@@ -198,18 +198,13 @@ class LiveSubscriber {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kResumeWait * kDeadlineFactor);
     const auto reader = stub_->Subscribe(&context, request);
-    RecordedStream behind("behind a cursor");
-    behind.DoNotCheck();
-    behind.Connected(request);
     std::optional<std::string> position;
     v1::SubscribeResponse record;
     while (!position && reader->Read(&record)) {
-      behind.Record(record);
       if (record.has_progress()) position = "";
-      if (record.batch().transactions_size() == 0) continue;
-      const auto transactions = TransactionsOf(behind.segments().front());
-      if (!transactions.ok()) return transactions.status();
-      position = transactions->front().position;
+      if (record.batch().transactions_size() > 0) {
+        position = record.batch().transactions(0).position();
+      }
     }
     if (position) context.TryCancel();
     const grpc::Status end = reader->Finish();

@@ -1,6 +1,8 @@
 #include "tests/testing/live_tidemark.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/util/json_util.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -16,9 +18,12 @@
 #include "tests/testing/source_witness.h"
 #include "tests/testing/sql_oracle.h"
 #include "tests/testing/wait_until.h"
+#include "tidemark/v1/admin.grpc.pb.h"
 
 namespace tidemark::testing {
 namespace {
+
+constexpr std::chrono::seconds kStatusDeadline{5};
 
 // What the source holds for confirmed; nothing where it, or its slot, is not there.
 std::optional<uint64_t> Confirmed(const std::string& conninfo) {
@@ -123,14 +128,34 @@ absl::Status LiveTidemark::WaitUntilStreaming(std::chrono::milliseconds deadline
   return WaitForStatus("SOURCE_STATE_STREAMING", deadline);
 }
 
+// Asked again and again while a server starts, so without a process of its own.
+std::string LiveTidemark::StatusText(const std::string& feed) const {
+  grpc::ChannelArguments arguments;
+  // A channel that is kept would wait between two tries to connect.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  const auto stub = v1::FeedAdmin::NewStub(
+      grpc::CreateCustomChannel(address(), grpc::InsecureChannelCredentials(), arguments));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kStatusDeadline);
+  v1::GetStatusRequest request;
+  request.set_feed(feed);
+  v1::GetStatusResponse response;
+  const grpc::Status answered = stub->GetStatus(&context, request, &response);
+  if (!answered.ok()) return answered.error_message();
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  std::string json;
+  const auto printed = google::protobuf::util::MessageToJsonString(response, &json, options);
+  return printed.ok() ? json : printed.ToString();
+}
+
 absl::Status LiveTidemark::WaitForStatus(const std::string& text,
                                          std::chrono::milliseconds deadline) {
   std::string last;
   const auto found = WaitUntil(
       [&] {
         if (!process_->IsRunning()) return true;
-        const auto status = Run({"status", "main", "--json"});
-        last = status.ok() ? status->out + status->err : status.status().ToString();
+        last = StatusText();
         return last.find(text) != std::string::npos;
       },
       deadline);

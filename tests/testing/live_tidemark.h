@@ -59,7 +59,9 @@ class LiveTidemark {
   // The same without waiting for anything; `arguments` come behind --config.
   absl::Status Launch(const std::vector<std::string>& arguments = {});
   absl::Status WaitUntilStreaming(std::chrono::milliseconds deadline = std::chrono::seconds(60));
-  // What `tidemark status --json` says holds this text.
+  // The status of this feed as JSON, or the error that the server answers with.
+  std::string StatusText(const std::string& feed = "main") const;
+  // Until StatusText holds this text.
   absl::Status WaitForStatus(const std::string& text,
                              std::chrono::milliseconds deadline = std::chrono::seconds(60));
   // SIGTERM; returns its exit code.

@@ -1,13 +1,19 @@
 #include "tests/testing/sql_oracle.h"
 
 #include <fmt/format.h>
+#include <libpq-fe.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <utility>
 
+#include "tests/testing/wait_until.h"
+
 namespace tidemark::testing {
 namespace {
+
+constexpr std::chrono::seconds kRecoveryDeadline{60};
 
 // Walks over one line; every step returns false at what it does not expect.
 class LineParser {
@@ -129,6 +135,11 @@ constexpr char kKeysSql[] =
     "join pg_attribute a on a.attrelid = c.oid and a.attnum = k.attnum "
     "where i.indisprimary order by 1, k.place";
 
+// Decoding goes no further.
+constexpr char kFlushedSql[] =
+    "select case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else "
+    "pg_current_wal_flush_lsn() end";
+
 }  // namespace
 
 absl::StatusOr<uint64_t> ParseLsn(std::string_view text) {
@@ -187,6 +198,8 @@ absl::StatusOr<std::unique_ptr<SqlOracle>> SqlOracle::Create(const std::string& 
 }
 
 absl::Status SqlOracle::Connect() {
+  // One that recovers from a killed backend refuses; one that is gone does not answer.
+  (void)WaitUntil([this] { return PQping(conninfo_.c_str()) != PQPING_REJECT; }, kRecoveryDeadline);
   auto session = PgSession::Connect(conninfo_);
   if (!session.ok()) return session.status();
   session_ = *std::move(session);
@@ -206,6 +219,9 @@ absl::StatusOr<std::vector<OracleTransaction>> SqlOracle::Transactions() {
 }
 
 absl::Status SqlOracle::Read() {
+  const auto flushed = session_->Query(kFlushedSql);
+  if (!flushed.ok()) return flushed.status();
+  if (flushed->Value() == read_to_) return absl::OkStatus();
   const auto key_rows = session_->Query(kKeysSql);
   if (!key_rows.ok()) return key_rows.status();
   TableKeys keys;
@@ -232,6 +248,7 @@ absl::Status SqlOracle::Read() {
       std::move(changes->begin(), changes->end(), std::back_inserter(open.changes));
     }
   }
+  read_to_ = flushed->Value();
   if (transactions_.empty()) return absl::OkStatus();
   // Only now: a statement that is cut off while it sends its rows has moved the slot behind them.
   return session_->Exec(fmt::format("select pg_replication_slot_advance('{}', '{:X}/{:X}')", slot_,

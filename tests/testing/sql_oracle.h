@@ -57,6 +57,9 @@ class SqlOracle {
   const std::string slot_;
   std::unique_ptr<PgSession> session_;
   std::vector<OracleTransaction> transactions_;
+  // The end of the log when they were read: until it moves there are no others, and to read them
+  // is to decode all of it.
+  std::string read_to_;
 };
 
 // Only changes of these tables; transactions that have none are left out.

@@ -15,20 +15,12 @@
 #include <functional>
 #include <string>
 
+#include "tests/testing/sanitized.h"
+
 namespace tidemark::testing {
 
-// Sanitizers slow a program several times; a deadline is there to end a hang, not to measure.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-inline constexpr int kDeadlineFactor = 5;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-inline constexpr int kDeadlineFactor = 5;
-#else
-inline constexpr int kDeadlineFactor = 1;
-#endif
-#else
-inline constexpr int kDeadlineFactor = 1;
-#endif
+// A deadline is there to end a hang, not to measure.
+inline constexpr int kDeadlineFactor = kSanitized ? 5 : 1;
 
 // Between two looks: what comes soon is seen soon, and what takes long is not kept from it by being
 // asked all the time.
