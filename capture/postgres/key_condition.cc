@@ -87,8 +87,8 @@ std::string WithKeys(std::span<const KeyTexts> keys, const Relation& relation) {
     any += (any.empty() ? "" : " OR ") + all;
   }
   if (own_operators) return "(" + any + ")";
-  // A list of tuples is tried on each row one by one; rows of VALUES are joined. Of 500 keys in a
-  // table of a million rows without statistics, that is 0.3 s for 4.3 s.
+  // A list of values enters the index. One of tuples is tried on each row, one by one, where rows
+  // of VALUES are joined: of 500 keys in a million rows without statistics, 0.3 s for 4.3 s.
   const char* const rows = relation.shape.key_columns.size() > 1 ? "VALUES " : "";
   return fmt::format("{} IN ({}{})", KeyTuple(relation), rows, any);
 }

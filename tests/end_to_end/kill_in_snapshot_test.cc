@@ -17,6 +17,8 @@ using std::chrono::seconds;
 
 constexpr int kWriters = 3;
 constexpr int kRows = 100'000;
+// As PostgreSQL logs it, once for each.
+constexpr char kMakesSlot[] = "received replication command: CREATE_REPLICATION_SLOT";
 
 bool HasReadRows(const LiveTidemark& tidemark) {
   return tidemark.StatusText().find("\"rows_done\":") != std::string::npos;
@@ -46,6 +48,11 @@ TEST(KillInSnapshotTest, BeginsAgainAndLosesOrDoublesNoRow) {
   ASSERT_TRUE(started.ok()) << started << tidemark.Diagnostics();
   ASSERT_TRUE(WaitUntil([&] { return writers.IsIdle(); }, seconds(60)));
   writers.Stop();
+  // It was cut in the middle, so that the slot is another one.
+  const std::string log = (*postgres)->Log();
+  const size_t first = log.find(kMakesSlot);
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_NE(log.find(kMakesSlot, first + 1), std::string::npos) << "it was over before the kill";
 
   // The bootstrap, and the log from the snapshot on, both lead to what the tables hold.
   RecordedStream bootstrap("bootstrap");
