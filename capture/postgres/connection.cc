@@ -33,6 +33,8 @@ constexpr char kPinnedSince14[] = "; SET idle_session_timeout = 0";
 constexpr char kPinnedSince17[] = "; SET transaction_timeout = 0";
 // Transactions below this are decoded in the server's memory rather than through its disk.
 constexpr char kReplicationSettings[] = "; SET logical_decoding_work_mem = '256MB'";
+// Of a session, at the server.
+constexpr size_t kPreparedMax = 16;
 constexpr int kVersion14 = 140000;
 constexpr int kVersion17 = 170000;
 
@@ -245,6 +247,25 @@ absl::StatusOr<ResultRows> Connection::Query(const std::string& sql, std::string
     return absl::CancelledError(fmt::format("interrupted while {}", doing_));
   }
   return Silent(since);
+}
+
+absl::StatusOr<ResultRows> Connection::QueryAgain(const std::string& sql, std::string_view doing,
+                                                  absl::Time deadline) {
+  auto found = prepared_.find(sql);
+  if (found == prepared_.end()) {
+    // The server holds the plans: those of tables that are read no more go with the others.
+    if (prepared_.size() == kPreparedMax) {
+      prepared_.clear();
+      absl::Status forgotten = Query("DEALLOCATE ALL", doing, deadline).status();
+      if (!forgotten.ok()) return forgotten;
+    }
+    const std::string name = fmt::format("tidemark_{}", prepared_.size());
+    absl::Status prepared =
+        Query(fmt::format("PREPARE {} AS {}", name, sql), doing, deadline).status();
+    if (!prepared.ok()) return prepared;
+    found = prepared_.emplace(sql, name).first;
+  }
+  return Query("EXECUTE " + found->second, doing, deadline);
 }
 
 absl::Status Connection::StartCopy(const std::string& sql, std::string_view doing,

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -81,7 +82,12 @@ class Connection {
   absl::StatusOr<ResultRows> Query(const std::string& sql, std::string_view doing,
                                    absl::Time deadline);
 
-  // The same in two steps. Collect returns nothing while the result is not there yet, at the
+  // The same of one statement that this session is asked again and again, word for word: the server
+  // plans it once. What the catalog is asked takes longer to plan than to answer.
+  absl::StatusOr<ResultRows> QueryAgain(const std::string& sql, std::string_view doing,
+                                        absl::Time deadline);
+
+  // Query in two steps. Collect returns nothing while the result is not there yet, at the
   // deadline or when interrupted.
   absl::Status Send(const std::string& sql, std::string_view doing);
   absl::StatusOr<std::optional<ResultRows>> Collect(absl::Time deadline);
@@ -117,6 +123,8 @@ class Connection {
   std::string password_;
   std::string doing_;
   bool arrived_ = false;
+  // Names of prepared statements, by their text.
+  absl::flat_hash_map<std::string, std::string> prepared_;
   char* copy_ = nullptr;  // owned: what NextCopy gave out last
 };
 

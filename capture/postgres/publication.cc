@@ -128,7 +128,7 @@ std::string PublishedSql(const std::string& publication, int version) {
 }
 
 absl::Status ReadTables(Connection* sql, absl::Time deadline, Publication* publication) {
-  absl::StatusOr<ResultRows> rows = sql->Query(
+  absl::StatusOr<ResultRows> rows = sql->QueryAgain(
       PublishedSql(publication->name, sql->server_version()), "reading the publication", deadline);
   if (!rows.ok()) return rows.status();
   std::vector<SourceTable>& tables = publication->tables;
@@ -161,7 +161,7 @@ bool MatchesAny(std::span<const TablePattern> patterns, std::string_view schema,
 absl::StatusOr<std::vector<SourceTable>> ReadMatchingTables(Connection* sql,
                                                             std::span<const TablePattern> patterns,
                                                             absl::Time deadline) {
-  absl::StatusOr<ResultRows> rows = sql->Query(
+  absl::StatusOr<ResultRows> rows = sql->QueryAgain(
       fmt::format("{}{} SELECT {} FROM pg_class c {} WHERE c.relkind IN ('r', 'p') AND NOT"
                   " c.relispartition AND c.relpersistence = 'p' AND n.nspname <>"
                   " 'information_schema' AND n.nspname NOT LIKE 'pg\\_%' ORDER BY n.nspname,"

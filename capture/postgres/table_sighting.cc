@@ -46,8 +46,8 @@ struct OidLists {
 absl::Status AddColumns(Connection* sql, const OidLists& oids, absl::Time deadline,
                         const FactsByOid& facts) {
   absl::StatusOr<ResultRows> rows =
-      sql->Query(fmt::format(kColumnsSql, oids.parts, oids.all, oids.with_generated),
-                 "looking at the tables' columns", deadline);
+      sql->QueryAgain(fmt::format(kColumnsSql, oids.parts, oids.all, oids.with_generated),
+                      "looking at the tables' columns", deadline);
   if (!rows.ok()) return rows.status();
   for (size_t row = 0; row < rows->rows.size(); ++row) {
     v1::PostgresColumnFacts* column = facts.at(rows->Number(row, 0))->add_columns();
@@ -63,8 +63,8 @@ absl::Status AddColumns(Connection* sql, const OidLists& oids, absl::Time deadli
 
 absl::Status AddFilesAndKeys(Connection* sql, const OidLists& oids, absl::Time deadline,
                              const FactsByOid& facts) {
-  absl::StatusOr<ResultRows> files = sql->Query(fmt::format(kFilesSql, oids.parts, oids.all),
-                                                "looking at the tables' files", deadline);
+  absl::StatusOr<ResultRows> files = sql->QueryAgain(fmt::format(kFilesSql, oids.parts, oids.all),
+                                                     "looking at the tables' files", deadline);
   if (!files.ok()) return files.status();
   for (size_t row = 0; row < files->rows.size(); ++row) {
     facts.at(files->Number(row, 0))
@@ -72,7 +72,7 @@ absl::Status AddFilesAndKeys(Connection* sql, const OidLists& oids, absl::Time d
             fmt::format("{}:{}{}", files->Text(row, 1), files->Text(row, 2), files->Text(row, 3)));
   }
   absl::StatusOr<ResultRows> keys =
-      sql->Query(fmt::format(kKeysSql, oids.all), "looking at the tables' keys", deadline);
+      sql->QueryAgain(fmt::format(kKeysSql, oids.all), "looking at the tables' keys", deadline);
   if (!keys.ok()) return keys.status();
   for (size_t row = 0; row < keys->rows.size(); ++row) {
     facts.at(keys->Number(row, 0))->add_key_columns(keys->Text(row, 1));

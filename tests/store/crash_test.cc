@@ -12,6 +12,7 @@
 #include "proto/reason.h"
 #include "tests/store/store_fixture.h"
 #include "tests/testing/crash_file_system.h"
+#include "tests/testing/sanitized.h"
 #include "tests/testing/seed.h"
 #include "tests/testing/wait_until.h"
 
@@ -239,7 +240,7 @@ class PowerLossTest : public CrashTest {
 // proves R05, R06, B001
 TEST_F(PowerLossTest, AtAnyMomentLeavesAConsistentPrefix) {
   const uint64_t base = testing::SeedFromEnvironment();
-  constexpr uint64_t kRounds = 25;
+  constexpr uint64_t kRounds = testing::kSanitized ? 10 : 25;
   OpenWithLog();
   Model model;
   uint64_t position = kSnapshotAt;

@@ -328,10 +328,24 @@ absl::StatusOr<std::unique_ptr<PgSession>> LivePostgres::Connect(const std::stri
   return PgSession::Connect(conninfo(dbname, extra));
 }
 
+std::unique_ptr<PgSession> LivePostgres::TakeSession() {
+  const std::lock_guard lock(session_mutex_);
+  return std::move(session_);
+}
+
 absl::StatusOr<PgRows> LivePostgres::Query(const std::string& sql) {
-  absl::StatusOr<std::unique_ptr<PgSession>> session = Connect();
-  if (!session.ok()) return session.status();
-  return (*session)->Query(sql);
+  std::unique_ptr<PgSession> session = TakeSession();
+  if (session == nullptr || !session->IsQuiet()) {
+    absl::StatusOr<std::unique_ptr<PgSession>> connected = Connect();
+    if (!connected.ok()) return connected.status();
+    session = *std::move(connected);
+  }
+  absl::StatusOr<PgRows> rows = session->Query(sql);
+  if (session->Reset()) {
+    const std::lock_guard lock(session_mutex_);
+    session_ = std::move(session);
+  }
+  return rows;
 }
 
 absl::Status LivePostgres::Exec(const std::string& sql) { return Query(sql).status(); }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -79,7 +80,8 @@ class LivePostgres {
   std::filesystem::path bin_dir() const { return bin_dir_; }
   std::string Log() const;
 
-  // Each on a new connection to the database "postgres".
+  // Each on a session of the database "postgres" that is as new. Any thread; none waits for the
+  // statement of another.
   absl::Status Exec(const std::string& sql);
   absl::StatusOr<PgRows> Query(const std::string& sql);
   absl::StatusOr<std::string> QueryValue(const std::string& sql);
@@ -97,6 +99,7 @@ class LivePostgres {
   // A cluster of its own at that place, configured.
   absl::Status MakeConfigured();
   void RemoveSharedMemory() const;
+  std::unique_ptr<PgSession> TakeSession();
   absl::Status CopyCluster(const LivePostgres& primary);
   absl::Status Upgrade(const LivePostgres& old) const;
   absl::Status WriteConfig();
@@ -108,6 +111,9 @@ class LivePostgres {
   std::string user_;  // empty: this process's own
   uint16_t port_ = 0;
   std::unique_ptr<Process> process_;
+  std::mutex session_mutex_;
+  // Between two statements: what a backend costs to start, some of them cost as well.
+  std::unique_ptr<PgSession> session_;
 };
 
 }  // namespace tidemark::testing

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <libpq-fe.h>
+#include <poll.h>
 
 #include "tests/testing/wait_until.h"
 
@@ -124,6 +125,15 @@ absl::StatusOr<PgRows> PgSession::Wait(std::chrono::milliseconds deadline) {
     if (last.ok()) last = std::move(one);
   }
   return last;
+}
+
+bool PgSession::IsQuiet() const {
+  pollfd socket{PQsocket(connection_), POLLIN, 0};
+  return poll(&socket, 1, 0) == 0;
+}
+
+bool PgSession::Reset() {
+  return PQtransactionStatus(connection_) == PQTRANS_IDLE && Exec("discard all").ok();
 }
 
 int PgSession::backend_pid() const { return PQbackendPID(connection_); }

@@ -48,6 +48,10 @@ class PgSession {
   absl::StatusOr<PgRows> Wait(std::chrono::milliseconds deadline);
 
   int backend_pid() const;
+  // The server has nothing to say; what it says between two statements is mostly that it ends.
+  bool IsQuiet() const;
+  // Makes it as a new one would be, but for what it has cached. False: not to be used again.
+  bool Reset();
 
  private:
   explicit PgSession(pg_conn* connection) : connection_(connection) {}

@@ -34,6 +34,7 @@ constexpr char kPublished[] =
 
 struct Known {
   std::string conninfo;
+  std::unique_ptr<PgSession> session;
   std::unique_ptr<SqlOracle> oracle;
   std::set<std::string> tables;
 };
@@ -46,16 +47,26 @@ absl::StatusOr<std::set<std::string>> Tables(PgSession& session, const std::stri
   return tables;
 }
 
-absl::StatusOr<Testimony> Ask(Known& known) {
+absl::Status Connect(Known& known) {
   auto session = PgSession::Connect(known.conninfo);
   if (!session.ok()) return session.status();
-  const auto behind = (*session)->Query(fmt::format(
+  known.session = *std::move(session);
+  // Asked after every stream, and longer to plan than to answer.
+  return known.session->Exec(std::string("prepare published as ") + kTablesSql + kPublished);
+}
+
+absl::StatusOr<Testimony> Ask(Known& known) {
+  // The database may have been restarted since.
+  if (known.session == nullptr || !known.session->IsQuiet()) {
+    if (absl::Status connected = Connect(known); !connected.ok()) return connected;
+  }
+  const auto behind = known.session->Query(fmt::format(
       "select pg_current_wal_flush_lsn() - confirmed_flush_lsn > {} from pg_replication_slots "
       "where slot_name = '{}'",
       kWitnessedBytesMax, kSlot));
   if (!behind.ok()) return behind.status();
   if (behind->Value() != "f") return absl::ResourceExhaustedError("more WAL than is looked at");
-  const auto tables = Tables(**session, std::string(kTablesSql) + kPublished);
+  const auto tables = Tables(*known.session, "execute published");
   if (!tables.ok()) return tables.status();
   auto transactions = known.oracle->Transactions();
   if (!transactions.ok()) return transactions.status();
@@ -72,12 +83,11 @@ absl::StatusOr<Testimony> Ask(Known& known) {
 absl::StatusOr<Witness> CallSourceWitness(const std::string& conninfo) {
   auto known = std::make_shared<Known>();
   known->conninfo = conninfo + kBounds;
-  auto session = PgSession::Connect(known->conninfo);
-  if (!session.ok()) return session.status();
+  if (absl::Status connected = Connect(*known); !connected.ok()) return connected;
   auto oracle = SqlOracle::Create(known->conninfo, kSlot);
   if (!oracle.ok()) return oracle.status();
   known->oracle = *std::move(oracle);
-  auto tables = Tables(**session, kTablesSql);
+  auto tables = Tables(*known->session, kTablesSql);
   if (!tables.ok()) return tables.status();
   known->tables = *std::move(tables);
   return Witness([known] { return Ask(*known); });
