@@ -182,6 +182,7 @@ void TableKeeper::Report() {
 
 void TableKeeper::LookSoon(absl::Time now) {
   awaits_look_ = true;
+  look_overtaken_ = look_.valid();
   look_due_ = std::min(look_due_, std::max(now, look_began_ + kLookGapMin));
 }
 
@@ -322,6 +323,7 @@ void TableKeeper::Collect(absl::Time now) {
 
 void TableKeeper::CollectLook(absl::Time now) {
   absl::StatusOr<CatalogSighting> sighting = look_.get();
+  const bool overtaken = std::exchange(look_overtaken_, false);
   if (std::exchange(look_outdated_, false)) return;
   look_due_ = now + (sighting.ok() ? lent_.look_period : kTableRetryPeriod);
   lent_.desk->SetLookFailure(sighting.status(), now);
@@ -329,6 +331,8 @@ void TableKeeper::CollectLook(absl::Time now) {
   ApplySighting(*sighting, now);
   // One that the stream has not come to yet is not put off by those that follow.
   if (!applied_look_) applied_look_ = {look_began_, sighting->at};
+  // It may have seen the catalog as it was before what the stream announced since.
+  if (overtaken) LookSoon(now);
   report_due_ = true;
 }
 

@@ -229,6 +229,7 @@ class TableKeeper {
 
   // At most one of them is under way.
   std::future<absl::StatusOr<CatalogSighting>> look_;
+  bool look_overtaken_ = false;                       // the stream said something since it began
   bool look_outdated_ = false;                        // other tables were wanted when it began
   std::future<absl::StatusOr<std::string>> publish_;  // what it waits for; empty: it is done
   std::future<absl::StatusOr<TableChunk>> chunk_;

@@ -282,6 +282,40 @@ TEST_F(IdentityChangesTest, ADroppedIdentityIndex) {
                                                 "update b='2' c='w' before b='2' c='z'"}));
 }
 
+// What the stream announces while a look is under way is judged by another look: that one may have
+// seen the catalog as it was before.
+TEST_F(IdentityChangesTest, AnotherIndexWhileTheCatalogIsLookedAt) {
+  Start(
+      "create table t (b int not null, c int not null); create unique index t_b on t (b);"
+      "create unique index t_c on t (c); alter table t replica identity using index t_b;"
+      "insert into t values (1, 10);");
+  EXPECT_EQ(Bootstrap("t"), "");
+  // The look takes its snapshot before it comes to the partitions.
+  auto holder = postgres_->Connect();
+  ASSERT_TRUE(holder.ok()) << holder.status();
+  ASSERT_TRUE((*holder)->Exec("begin; lock table pg_inherits in access exclusive mode").ok());
+  EXPECT_THAT(Changes(), IsEmpty()) << "the other table is announced";
+  const std::string waits =
+      "select count(*) from pg_locks l join pg_stat_activity a using (pid) where not l.granted and "
+      "l.relation = 'pg_inherits'::regclass and a.application_name like 'tidemark/%'";
+  ASSERT_TRUE(
+      WaitUntil([&] { return postgres_->QueryValue(waits).value_or("") == "1"; }, seconds(30)));
+  Exec("alter table t replica identity using index t_c");
+  Exec("insert into t values (2, 20)");
+  EXPECT_THAT(Changes(), ElementsAre("insert b='2' c='20'"));
+  ASSERT_THAT(Status().table_problems(), SizeIs(1));
+  ASSERT_EQ(postgres_->QueryValue(waits).value_or(""), "1") << "the look is over";
+  ASSERT_TRUE((*holder)->Exec("commit").ok());
+  std::vector<std::string> changes;
+  EXPECT_TRUE(WaitUntil(
+      [&] {
+        for (std::string& change : Changes()) changes.push_back(std::move(change));
+        return changes.size() >= 3;
+      },
+      seconds(30), [&] { return tidemark_->Diagnostics(); }));
+  EXPECT_THAT(changes, ElementsAre("truncate ", "read b='1' c='10'", "read b='2' c='20'"));
+}
+
 // A key that comes later does not tell the rows that were there before it.
 TEST_F(IdentityChangesTest, AKeyMadeWhileRunning) {
   Start(
