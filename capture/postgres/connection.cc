@@ -255,9 +255,9 @@ absl::StatusOr<ResultRows> Connection::QueryAgain(const std::string& sql, std::s
   if (found == prepared_.end()) {
     // The server holds the plans: those of tables that are read no more go with the others.
     if (prepared_.size() == kPreparedMax) {
-      prepared_.clear();
       absl::Status forgotten = Query("DEALLOCATE ALL", doing, deadline).status();
       if (!forgotten.ok()) return forgotten;
+      prepared_.clear();
     }
     const std::string name = fmt::format("tidemark_{}", prepared_.size());
     absl::Status prepared =

@@ -121,7 +121,7 @@ absl::Status LoadTypes(Connection* sql, std::span<const uint32_t> oids, TypeCata
 }
 
 absl::StatusOr<KeyOrders> ReadKeyOrders(Connection* sql, uint32_t table_oid, absl::Time deadline) {
-  absl::StatusOr<ResultRows> rows = sql->QueryAgain(
+  absl::StatusOr<ResultRows> rows = sql->Query(
       fmt::format("SELECT i.indisprimary, i.indisreplident, a.attname FROM pg_class c"
                   " LEFT JOIN (pg_index i"
                   "  CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY k(attnum, place)"
@@ -143,7 +143,7 @@ absl::StatusOr<KeyOrders> ReadKeyOrders(Connection* sql, uint32_t table_oid, abs
 absl::StatusOr<RelationDescription> DescribeTable(Connection* sql, const SourceTable& table,
                                                   absl::Time deadline) {
   // relreplident as of now: the one of `table` may be older than the lock that holds the table.
-  absl::StatusOr<ResultRows> rows = sql->QueryAgain(
+  absl::StatusOr<ResultRows> rows = sql->Query(
       fmt::format(
           "SELECT a.attname, a.atttypid, a.atttypmod, c.relreplident,"
           " EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND a.attnum = "
