@@ -33,7 +33,7 @@ constexpr char kPinnedSince14[] = "; SET idle_session_timeout = 0";
 constexpr char kPinnedSince17[] = "; SET transaction_timeout = 0";
 // Transactions below this are decoded in the server's memory rather than through its disk.
 constexpr char kReplicationSettings[] = "; SET logical_decoding_work_mem = '256MB'";
-// Of a session, at the server.
+// Statements that the server keeps planned for a session.
 constexpr size_t kPreparedMax = 16;
 constexpr int kVersion14 = 140000;
 constexpr int kVersion17 = 170000;
@@ -253,7 +253,7 @@ absl::StatusOr<ResultRows> Connection::QueryAgain(const std::string& sql, std::s
                                                   absl::Time deadline) {
   auto found = prepared_.find(sql);
   if (found == prepared_.end()) {
-    // The server holds the plans: those of tables that are read no more go with the others.
+    // A statement names the tables that there are: of those that there were, the plans go.
     if (prepared_.size() == kPreparedMax) {
       absl::Status forgotten = Query("DEALLOCATE ALL", doing, deadline).status();
       if (!forgotten.ok()) return forgotten;

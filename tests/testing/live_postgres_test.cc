@@ -74,6 +74,35 @@ TEST_F(LivePostgresTest, SessionsBlockEachOtherStepByStep) {
   EXPECT_EQ(second->Wait(10s).value().Value(), "11");
 }
 
+// They share a session where that shows in nothing.
+TEST_F(LivePostgresTest, EachStatementFindsASessionAsNew) {
+  const std::string pid = "SELECT pg_backend_pid()";
+  const std::string first = postgres_->QueryValue(pid).value();
+  EXPECT_EQ(postgres_->QueryValue(pid).value(), first);
+  ASSERT_TRUE(postgres_->Exec("SET work_mem = '7MB'; SELECT pg_advisory_lock(1)").ok());
+  EXPECT_EQ(postgres_->QueryValue("SHOW work_mem").value(), "5MB");
+  EXPECT_EQ(
+      postgres_->QueryValue("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").value(),
+      "0");
+  ASSERT_TRUE(postgres_->Exec("BEGIN").ok());
+  EXPECT_EQ(
+      postgres_->QueryValue("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in%'")
+          .value(),
+      "0");
+  EXPECT_FALSE(postgres_->Exec("SELECT pg_terminate_backend(pg_backend_pid())").ok());
+  EXPECT_TRUE(postgres_->Exec("SELECT 1").ok());
+}
+
+TEST_F(LivePostgresTest, ASessionThatEndedIsNotQuiet) {
+  auto session = postgres_->Connect().value();
+  EXPECT_TRUE(session->IsQuiet());
+  EXPECT_FALSE(session->Exec("SELECT pg_terminate_backend(pg_backend_pid())").ok());
+  EXPECT_FALSE(session->IsQuiet()) << "its end was noticed in a statement";
+  auto other = postgres_->Connect().value();
+  postgres_->Kill9();
+  EXPECT_TRUE(WaitUntil([&] { return !other->IsQuiet(); }, 10s));
+}
+
 TEST_F(LivePostgresTest, ErrorsNameTheSqlState) {
   absl::Status status = postgres_->Exec("SELECT * FROM nowhere");
   EXPECT_THAT(std::string(status.message()),

@@ -129,7 +129,7 @@ absl::StatusOr<PgRows> PgSession::Wait(std::chrono::milliseconds deadline) {
 
 bool PgSession::IsQuiet() const {
   pollfd socket{PQsocket(connection_), POLLIN, 0};
-  return poll(&socket, 1, 0) == 0;
+  return PQstatus(connection_) == CONNECTION_OK && poll(&socket, 1, 0) == 0;
 }
 
 bool PgSession::Reset() {

@@ -48,7 +48,8 @@ class PgSession {
   absl::StatusOr<PgRows> Wait(std::chrono::milliseconds deadline);
 
   int backend_pid() const;
-  // The server has nothing to say; what it says between two statements is mostly that it ends.
+  // Connected, and the server has nothing to say: what it says between two statements is mostly
+  // that it ends.
   bool IsQuiet() const;
   // Makes it as a new one would be, but for what it has cached. False: not to be used again.
   bool Reset();

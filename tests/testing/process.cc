@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <grp.h>
 #include <pwd.h>
 #include <signal.h>
 #include <sys/syscall.h>

@@ -7,6 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "capture/postgres/connection.h"
+#include "tests/capture/postgres/target_of.h"
 #include "tests/testing/live_postgres.h"
 
 namespace tidemark::capture::postgres {
@@ -20,12 +21,7 @@ class ConnectionLiveTest : public ::testing::Test {
     auto postgres = LivePostgres::Create();
     ASSERT_TRUE(postgres.ok()) << postgres.status();
     postgres_ = *std::move(postgres);
-    Target target;
-    target.host = "127.0.0.1";
-    target.port = postgres_->port();
-    target.database = "postgres";
-    target.user = "postgres";
-    auto sql = Connection::Open(target, Connection::Kind::kSql, &never_, Deadline());
+    auto sql = Connection::Open(TargetOf(*postgres_), Connection::Kind::kSql, &never_, Deadline());
     ASSERT_TRUE(sql.ok()) << sql.status();
     sql_ = *std::move(sql);
   }

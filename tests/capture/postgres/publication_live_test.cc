@@ -10,6 +10,7 @@
 #include "capture/postgres/publication.h"
 #include "capture/postgres/table_catalog.h"
 #include "capture/postgres/table_sighting.h"
+#include "tests/capture/postgres/target_of.h"
 #include "tests/testing/live_postgres.h"
 
 namespace tidemark::capture::postgres {
@@ -28,12 +29,7 @@ class PublicationLiveTest : public ::testing::Test {
     auto postgres = LivePostgres::Create({.settings = {{"max_prepared_transactions", "5"}}});
     ASSERT_TRUE(postgres.ok()) << postgres.status();
     postgres_ = *std::move(postgres);
-    Target target;
-    target.host = "127.0.0.1";
-    target.port = postgres_->port();
-    target.database = "postgres";
-    target.user = "postgres";
-    auto sql = Connection::Open(target, Connection::Kind::kSql, &never_, Deadline());
+    auto sql = Connection::Open(TargetOf(*postgres_), Connection::Kind::kSql, &never_, Deadline());
     ASSERT_TRUE(sql.ok()) << sql.status();
     sql_ = *std::move(sql);
   }

@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "capture/postgres/streaming.h"
 #include "proto/reason.h"
+#include "tests/capture/postgres/target_of.h"
 #include "tests/capture/postgres/wire_builder.h"
 #include "tests/testing/live_postgres.h"
 #include "tests/testing/scratch_dir.h"
@@ -169,13 +170,8 @@ class StreamingInProgressLiveTest : public ::testing::Test {
     auto postgres = LivePostgres::Create();
     ASSERT_TRUE(postgres.ok()) << postgres.status();
     postgres_ = *std::move(postgres);
-    Target target;
-    target.host = "127.0.0.1";
-    target.port = postgres_->port();
-    target.database = "postgres";
-    target.user = "postgres";
-    auto sql =
-        Connection::Open(target, Connection::Kind::kSql, &never_, absl::Now() + absl::Seconds(20));
+    auto sql = Connection::Open(TargetOf(*postgres_), Connection::Kind::kSql, &never_,
+                                absl::Now() + absl::Seconds(20));
     ASSERT_TRUE(sql.ok()) << sql.status();
     sql_ = *std::move(sql);
     stream_ = std::make_unique<Stream>(sql_.get(), &spool_);
