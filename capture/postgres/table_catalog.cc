@@ -31,17 +31,22 @@ constexpr char kFieldsQuery[] =
     "SELECT t.oid, a.attname, a.atttypid, a.atttypmod FROM pg_type t JOIN pg_attribute a ON "
     "a.attrelid = t.typrelid WHERE t.typtype = 'c' AND t.oid IN ({0}) AND a.attnum > 0 AND NOT "
     "a.attisdropped ORDER BY t.oid, a.attnum";
-// Of the type's default order, through domains.
+// Whether the database has a default order of its own making, of which there is none below the
+// first OID that is not of initdb.
+constexpr char kHasOrdersQuery[] =
+    "EXISTS (SELECT 1 FROM pg_opclass k JOIN pg_am m ON m.oid = k.opcmethod AND m.amname = 'btree'"
+    " WHERE k.opcdefault AND k.oid >= 16384)";
+// Of each type: those of its default order, through domains.
 constexpr char kOperatorsQuery[] =
-    "(WITH RECURSIVE base(oid) AS (SELECT a.atttypid UNION ALL SELECT t.typbasetype FROM base JOIN"
-    "   pg_type t ON t.oid = base.oid WHERE t.typtype = 'd')"
+    "SELECT asked.oid, (WITH RECURSIVE base(oid) AS (SELECT asked.oid UNION ALL SELECT"
+    "   t.typbasetype FROM base JOIN pg_type t ON t.oid = base.oid WHERE t.typtype = 'd')"
     " SELECT string_agg(format('OPERATOR(%I.%s)', n.nspname, p.oprname), E'\\n' ORDER BY"
     "   o.amopstrategy) FROM base JOIN pg_opclass k ON k.opcintype = base.oid AND k.opcdefault"
     "  JOIN pg_am m ON m.oid = k.opcmethod AND m.amname = 'btree'"
     "  JOIN pg_amop o ON o.amopfamily = k.opcfamily AND o.amoplefttype = base.oid AND"
     "   o.amoprighttype = base.oid AND o.amopstrategy IN (3, 4, 5)"
     "  JOIN pg_operator p ON p.oid = o.amopopr JOIN pg_namespace n ON n.oid = p.oprnamespace"
-    " WHERE n.nspname <> 'pg_catalog')";
+    " WHERE n.nspname <> 'pg_catalog') FROM unnest('{{{}}}'::oid[]) asked(oid)";
 constexpr int kVersion14 = 140000;
 
 TypeKind KindOf(const std::string& code) {
@@ -88,6 +93,24 @@ std::string TypesSql(std::span<const uint32_t> oids, int version) {
       "t.typsubscript = 'pg_catalog.array_subscript_handler'::regproc";
   sql.replace(sql.find(kSince14), kSince14.size(), "t.typelem <> 0 AND t.typlen = -1");
   return sql;
+}
+
+using OperatorsOfTypes = absl::flat_hash_map<uint32_t, std::vector<std::string>>;
+
+// By type and not by column: `columns` may have got another one since.
+absl::StatusOr<OperatorsOfTypes> ReadOperators(Connection* sql, const ResultRows& columns,
+                                               absl::Time deadline) {
+  std::vector<std::string> types;
+  for (size_t row = 0; row < columns.rows.size(); ++row) types.push_back(columns.Text(row, 1));
+  absl::StatusOr<ResultRows> rows = sql->Query(fmt::format(kOperatorsQuery, fmt::join(types, ",")),
+                                               "reading the order of the columns' types", deadline);
+  if (!rows.ok()) return rows.status();
+  OperatorsOfTypes operators;
+  for (size_t row = 0; row < rows->rows.size(); ++row) {
+    operators[static_cast<uint32_t>(rows->Number(row, 0))] =
+        absl::StrSplit(rows->Text(row, 1), '\n', absl::SkipEmpty());
+  }
+  return operators;
 }
 
 }  // namespace
@@ -152,7 +175,7 @@ absl::StatusOr<RelationDescription> DescribeTable(Connection* sql, const SourceT
           " format_type(a.atttypid, a.atttypmod), {}"
           " FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.oid = {} AND "
           "a.attnum > 0 AND NOT a.attisdropped AND (a.attgenerated = ''{}) ORDER BY a.attnum",
-          kOperatorsQuery, table.oid, table.MaySendGenerated() ? " OR a.attgenerated = 's'" : ""),
+          kHasOrdersQuery, table.oid, table.MaySendGenerated() ? " OR a.attgenerated = 's'" : ""),
       "reading the table's columns", deadline);
   if (!rows.ok()) return rows.status();
   RelationDescription description;
@@ -166,15 +189,18 @@ absl::StatusOr<RelationDescription> DescribeTable(Connection* sql, const SourceT
                                        table.Text()));
   }
   description.replica_identity = rows->Text(0, 3).empty() ? 'd' : rows->Text(0, 3)[0];
+  absl::StatusOr<OperatorsOfTypes> operators =
+      rows->True(0, 6) ? ReadOperators(sql, *rows, deadline) : OperatorsOfTypes();
+  if (!operators.ok()) return operators.status();
   for (size_t row = 0; row < rows->rows.size(); ++row) {
     const std::string& name = rows->Text(row, 0);
     const bool sent = table.columns.empty() || std::find(table.columns.begin(), table.columns.end(),
                                                          name) != table.columns.end();
     if (!sent) continue;
-    description.columns.push_back(
-        {name, static_cast<uint32_t>(rows->Number(row, 1)), Typmod(rows->Text(row, 2)),
-         description.replica_identity == 'f' || rows->True(row, 4), rows->Text(row, 5),
-         absl::StrSplit(rows->Text(row, 6), '\n', absl::SkipEmpty())});
+    const auto type = static_cast<uint32_t>(rows->Number(row, 1));
+    description.columns.push_back({name, type, Typmod(rows->Text(row, 2)),
+                                   description.replica_identity == 'f' || rows->True(row, 4),
+                                   rows->Text(row, 5), (*operators)[type]});
   }
   return description;
 }

@@ -1,5 +1,5 @@
 // A fresh PostgreSQL cluster as a copy of one that initdb made once for all tests of a build
-// folder: a fifth of initdb's time, for several hundred tests. Each copy is a cluster of its own,
+// folder: a tenth of initdb's time, for several hundred tests. Each copy is a cluster of its own,
 // with a system identifier that no other has.
 //
 // Thread rule: none of its own; processes may call it at the same time.

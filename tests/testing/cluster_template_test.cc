@@ -25,7 +25,7 @@ class ClusterTemplateTest : public ::testing::Test {
     WriteProgram("pg_resetwal", "exit 0");
     WriteProgram("postgres", "exit 0");
   }
-  ~ClusterTemplateTest() override { std::filesystem::remove_all(TemplateOf(Cluster("none"))); }
+  ~ClusterTemplateTest() override { std::filesystem::remove(TemplateOf(Cluster("none"))); }
 
   void WriteProgram(const std::string& name, const std::string& script) {
     std::ofstream(bin_ / name) << "#!/bin/sh\n" << script << "\n";
@@ -53,11 +53,11 @@ TEST_F(ClusterTemplateTest, WhatAKilledProcessLeftIsRemovedAndNotCopiedInto) {
   // One of them had the number that this process has now.
   const path own = fmt::format("{}.{}", made.string(), getpid());
   const path other = fmt::format("{}.{}", made.string(), DeadPid());
-  for (const path& left : {own, other}) std::filesystem::create_directories(left / "left");
+  std::filesystem::create_directories(made.parent_path());
+  for (const path& left : {own, other}) std::ofstream(left) << "half of one";
   const absl::Status first = MakeCluster(Cluster("first"));
   ASSERT_TRUE(first.ok()) << first;
-  EXPECT_TRUE(exists(made / "PG_VERSION"));
-  EXPECT_FALSE(exists(made / "left"));
+  EXPECT_TRUE(exists(made));
   EXPECT_FALSE(exists(own));
   EXPECT_FALSE(exists(other));
   const absl::Status second = MakeCluster(Cluster("second"));
