@@ -188,7 +188,7 @@ TEST_F(StoreOpenTest, AnEmptyFolderIsNoStoreToRead) {
 // However far the first opening came before the power went, the next one ends well.
 TEST_F(StoreOpenTest, AnInterruptedCreationIsFinished) {
   // Each is a store of its own.
-  const int step = testing::kSanitized ? 4 : 1;
+  const int step = testing::kSanitized ? 8 : 1;
   for (int stop_at = 1;; stop_at += step) {
     const std::string name = fmt::format("{}", stop_at);
     options_.path = scratch_ / name;

@@ -57,33 +57,47 @@ void RecordedStream::Disconnected(std::string_view end) {
   segments_.back().end = end;
 }
 
-absl::StatusOr<std::vector<RecordedTransaction>> TransactionsOf(const RecordedSegment& segment) {
-  RecordReader reader;
-  for (const RecordedEvent& event : segment.events) {
-    if (absl::Status read = reader.Read(event.record); !read.ok()) return read;
+namespace {
+
+absl::StatusOr<const RecordReader*> ReaderOf(const RecordedSegment& segment) {
+  if (segment.reader == nullptr) segment.reader = std::make_shared<RecordReader>();
+  for (; segment.events_read < segment.events.size(); ++segment.events_read) {
+    absl::Status read = segment.reader->Read(segment.events[segment.events_read].record);
+    if (read.ok()) continue;
+    // It says the same when it is asked again.
+    segment.reader = nullptr;
+    segment.events_read = 0;
+    return read;
   }
-  return reader.transactions();
+  return segment.reader.get();
 }
 
-absl::StatusOr<std::vector<RecordedChange>> RowsOf(const RecordedSegment& segment) {
-  RecordReader reader;
-  for (const RecordedEvent& event : segment.events) {
-    if (absl::Status read = reader.Read(event.record); !read.ok()) return read;
-  }
-  return reader.rows();
+}  // namespace
+
+absl::StatusOr<std::span<const RecordedTransaction>> TransactionsOf(
+    const RecordedSegment& segment) {
+  absl::StatusOr<const RecordReader*> reader = ReaderOf(segment);
+  if (!reader.ok()) return reader.status();
+  return std::span<const RecordedTransaction>((*reader)->transactions());
+}
+
+absl::StatusOr<std::span<const RecordedChange>> RowsOf(const RecordedSegment& segment) {
+  absl::StatusOr<const RecordReader*> reader = ReaderOf(segment);
+  if (!reader.ok()) return reader.status();
+  return std::span<const RecordedChange>((*reader)->rows());
 }
 
 absl::StatusOr<std::vector<RecordedTransaction>> SeenTransactions(const RecordedStream& stream) {
   std::vector<RecordedTransaction> seen;
   for (const RecordedSegment& segment : stream.segments()) {
-    absl::StatusOr<std::vector<RecordedTransaction>> transactions = TransactionsOf(segment);
+    const auto transactions = TransactionsOf(segment);
     if (!transactions.ok()) return transactions.status();
     // A bootstrap that begins again makes the client forget what it had.
     for (const RecordedEvent& event : segment.events) {
       if (event.record.opened().rows_follow()) seen.clear();
     }
-    for (RecordedTransaction& transaction : *transactions) {
-      if (transaction.finished) seen.push_back(std::move(transaction));
+    for (const RecordedTransaction& transaction : *transactions) {
+      if (transaction.finished) seen.push_back(transaction);
     }
   }
   return seen;
@@ -142,15 +156,15 @@ absl::StatusOr<FoldedRows> Fold(const RecordedStream& stream) {
   FoldedRows rows;
   uint64_t number = 0;
   for (const RecordedSegment& segment : stream.segments()) {
-    RecordReader reader;
     for (const RecordedEvent& event : segment.events) {
       if (event.record.opened().rows_follow()) rows.clear();
-      if (absl::Status read = reader.Read(event.record); !read.ok()) return read;
     }
-    for (const RecordedChange& row : reader.rows()) {
+    absl::StatusOr<const RecordReader*> reader = ReaderOf(segment);
+    if (!reader.ok()) return reader.status();
+    for (const RecordedChange& row : (*reader)->rows()) {
       rows[row.table][DescribeColumns(row.key)] = row.columns;
     }
-    for (const RecordedTransaction& transaction : reader.transactions()) {
+    for (const RecordedTransaction& transaction : (*reader)->transactions()) {
       if (!transaction.finished) continue;
       for (const RecordedChange& change : transaction.changes) {
         if (change.op == "truncate") {

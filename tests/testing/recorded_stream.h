@@ -11,7 +11,9 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,12 +57,18 @@ struct RecordedEvent {
   std::chrono::milliseconds waited{};  // how long the reader stood waiting for it
 };
 
+class RecordReader;
+
 // One stream, from connect to disconnect.
 struct RecordedSegment {
   v1::SubscribeRequest request;
   std::vector<RecordedEvent> events;
   bool ended = false;
   std::string end;  // "OK", or why it ended
+
+  // What the first so many events say: every check asks for it.
+  mutable std::shared_ptr<RecordReader> reader = nullptr;
+  mutable size_t events_read = 0;
 };
 
 // The rows of a table by the text of their key; of one without a key by all that they hold, equal
@@ -105,11 +113,11 @@ class RecordedStream {
   bool moves_to_the_log_ = false;
 };
 
-// The transactions of one segment in order; the last one may be unfinished. An error says how the
-// records break the rules of proto/tidemark/v1.
-absl::StatusOr<std::vector<RecordedTransaction>> TransactionsOf(const RecordedSegment& segment);
+// The transactions of one segment in order, until it is recorded further; the last one may be
+// unfinished. An error says how the records break the rules of proto/tidemark/v1.
+absl::StatusOr<std::span<const RecordedTransaction>> TransactionsOf(const RecordedSegment& segment);
 // The rows of a bootstrap, as changes of op read.
-absl::StatusOr<std::vector<RecordedChange>> RowsOf(const RecordedSegment& segment);
+absl::StatusOr<std::span<const RecordedChange>> RowsOf(const RecordedSegment& segment);
 
 // What a client that stores the cursor with its effects has seen: finished transactions of all
 // segments, in order.
