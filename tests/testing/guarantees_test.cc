@@ -66,6 +66,22 @@ TEST_F(GuaranteesTest, RightStreamPassesEveryCheck) {
   EXPECT_EQ(stream_.finished_transactions(), 2u);
 }
 
+// Each check reads on where the one before it stopped.
+TEST_F(GuaranteesTest, WhatComesBehindACheckIsCheckedAsWell) {
+  Connect();
+  Send(InsertTransaction(20, 1));
+  EXPECT_TRUE(CheckOrdered(stream_).ok());
+  Send(InsertTransaction(10, 2));
+  EXPECT_TRUE(Fails(CheckOrdered(stream_), "Ordered", PositionText(10)));
+  EXPECT_EQ(SeenTransactions(stream_)->size(), 2u);
+  v1::SubscribeResponse unknown = BatchRecord({InsertTransaction(30, 3)});
+  unknown.mutable_batch()->mutable_transactions(0)->mutable_runs(0)->set_schema_ids(0, 999);
+  stream_.Record(unknown);
+  const absl::Status broken = CheckWhole(stream_);
+  EXPECT_TRUE(Fails(broken, "Whole", "schema"));
+  EXPECT_EQ(CheckWhole(stream_), broken) << "asked again";
+}
+
 TEST_F(GuaranteesTest, OrderedFailsOnPositionThatDoesNotRise) {
   Connect();
   Send(InsertTransaction(20, 1));
