@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "proto/reason.h"
@@ -87,9 +88,11 @@ EncodedTransaction StoreFixture::Large(uint64_t position, size_t bytes) const {
   // Text that no compression makes small, so that files have the size that the log has.
   std::string text(bytes, ' ');
   uint64_t state = position * 2654435761u + 1;
-  for (char& c : text) {
+  // Eight characters at a time: one by one takes seconds under a sanitizer.
+  for (size_t at = 0; at + sizeof state <= bytes; at += sizeof state) {
     state = state * 6364136223846793005u + 1442695040888963407u;
-    c = static_cast<char>('!' + (state >> 33) % 90);
+    const uint64_t printable = ((state ^ state >> 29) & 0x3f3f3f3f3f3f3f3fu) + 0x2121212121212121u;
+    std::memcpy(text.data() + at, &printable, sizeof printable);
   }
   transaction.runs.push_back(Run(0, {Insert(static_cast<int64_t>(position), {TextValue(text)})}));
   return transaction;
