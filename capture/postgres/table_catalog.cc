@@ -31,8 +31,8 @@ constexpr char kFieldsQuery[] =
     "SELECT t.oid, a.attname, a.atttypid, a.atttypmod FROM pg_type t JOIN pg_attribute a ON "
     "a.attrelid = t.typrelid WHERE t.typtype = 'c' AND t.oid IN ({0}) AND a.attnum > 0 AND NOT "
     "a.attisdropped ORDER BY t.oid, a.attnum";
-// Whether the database has a default order of its own making, of which there is none below the
-// first OID that is not of initdb.
+// Whether the database has a default order beside those that initdb gave it, whose OIDs are below
+// FirstNormalObjectId (access/transam.h of PostgreSQL).
 constexpr char kHasOrdersQuery[] =
     "EXISTS (SELECT 1 FROM pg_opclass k JOIN pg_am m ON m.oid = k.opcmethod AND m.amname = 'btree'"
     " WHERE k.opcdefault AND k.oid >= 16384)";

@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <numeric>
 
 #include "proto/reason.h"
 #include "store/rows_folder.h"
+#include "store/rows_writer.h"
+#include "store/snapshot_rows.h"
 #include "tests/store/store_fixture.h"
-#include "tests/testing/sanitized.h"
 #include "tests/testing/wait_until.h"
 
 namespace tidemark::store {
@@ -18,10 +20,11 @@ using ::testing::Gt;
 
 class FeedRowsTest : public StoreFixture {
  protected:
-  void AddSnapshotRows(const std::vector<int64_t>& ids) {
+  void AddSnapshotRows(const std::vector<int64_t>& ids,
+                       const std::string& text = "from the snapshot") {
     std::vector<v1::Change> changes;
     for (const int64_t id : ids) {
-      changes.push_back(Insert(id, {TextValue("from the snapshot")}));
+      changes.push_back(Insert(id, {TextValue(text)}));
       changes.back().set_op(v1::OP_READ);
     }
     const absl::Status status = feed_->AddSnapshotRows({schema_}, {Run(0, changes)});
@@ -55,11 +58,29 @@ TEST_F(FeedRowsTest, SnapshotIsInvisibleUntilItIsWhole) {
 TEST_F(FeedRowsTest, AnUnfinishedSnapshotIsReplacedByTheNext) {
   Open();
   ASSERT_TRUE(feed_->BeginSnapshot().ok());
-  std::vector<int64_t> many(testing::kSanitized ? 20'000 : 100'000);
-  for (size_t i = 0; i < many.size(); ++i) many[i] = static_cast<int64_t>(i);
-  // Enough to reach the disk in files of its own.
-  for (int i = 0; i < 2; ++i) AddSnapshotRows(many);
+  // More than are held in memory, and more than go as a batch: they reach the disk in a file.
+  std::vector<int64_t> many(2 * kBatchRowsMax);
+  std::iota(many.begin(), many.end(), 0);
+  const uint64_t before = store_->DiskBytes();
+  AddSnapshotRows(many, std::string(kSnapshotRowsBytesMax / kBatchRowsMax, 'x'));
+  EXPECT_GT(store_->DiskBytes(), before + many.size());
   Open();
+  ASSERT_TRUE(feed_->BeginSnapshot().ok());
+  AddSnapshotRows({5});
+  MakeWhole();
+  EXPECT_THAT(ReadRows(), ElementsAre("at 100", "5@100"));
+}
+
+// The last rows are written before the snapshot is said to be whole, which may fail.
+TEST_F(FeedRowsTest, TheLastRowsOfASnapshotThatDidNotEndAreReplacedAsWell) {
+  Open();
+  ASSERT_TRUE(feed_->BeginSnapshot().ok());
+  AddSnapshotRows({1});
+  AppendBatch refused;
+  refused.snapshot_whole = At(kSnapshotAt);
+  refused.transactions = {Inserts(kSnapshotAt - 10, {2})};
+  EXPECT_FALSE(feed_->Append(refused).ok());
+  EXPECT_FALSE(feed_->snapshot_whole());
   ASSERT_TRUE(feed_->BeginSnapshot().ok());
   AddSnapshotRows({5});
   MakeWhole();

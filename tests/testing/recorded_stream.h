@@ -2,10 +2,11 @@
 //
 // Knows no gRPC: whoever drives a stream (live_subscriber.h, a test inside the server) reports what
 // happens. Reads the records by itself, sharing no code with server or client. When it goes out of
-// scope it runs CheckOrdered, CheckWhole, CheckOnce and CheckProgressing over the recording and
-// fails the test: no test can forget them.
+// scope it runs CheckOrdered, CheckWhole, CheckOnce, CheckProgressing, CheckSchemas and CheckGaps
+// over the recording and fails the test: no test can forget them.
 //
-// Thread rule: one thread at a time. Memory: all records.
+// Thread rule: one thread at a time, to read it as well. Memory: all records, and what was read of
+// them.
 #pragma once
 
 #include <chrono>
@@ -116,7 +117,7 @@ class RecordedStream {
 // The transactions of one segment in order, until it is recorded further; the last one may be
 // unfinished. An error says how the records break the rules of proto/tidemark/v1.
 absl::StatusOr<std::span<const RecordedTransaction>> TransactionsOf(const RecordedSegment& segment);
-// The rows of a bootstrap, as changes of op read.
+// The rows of a bootstrap, as changes of op read; as long as the transactions.
 absl::StatusOr<std::span<const RecordedChange>> RowsOf(const RecordedSegment& segment);
 
 // What a client that stores the cursor with its effects has seen: finished transactions of all
