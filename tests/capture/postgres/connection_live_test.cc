@@ -5,29 +5,14 @@
 #include <memory>
 #include <string>
 
-#include "absl/time/clock.h"
 #include "capture/postgres/connection.h"
-#include "tests/capture/postgres/target_of.h"
-#include "tests/testing/live_postgres.h"
+#include "tests/capture/postgres/live_session.h"
 
 namespace tidemark::capture::postgres {
 namespace {
 
-using tidemark::testing::LivePostgres;
-
-class ConnectionLiveTest : public ::testing::Test {
+class ConnectionLiveTest : public LiveSession {
  protected:
-  void SetUp() override {
-    auto postgres = LivePostgres::Create();
-    ASSERT_TRUE(postgres.ok()) << postgres.status();
-    postgres_ = *std::move(postgres);
-    auto sql = Connection::Open(TargetOf(*postgres_), Connection::Kind::kSql, &never_, Deadline());
-    ASSERT_TRUE(sql.ok()) << sql.status();
-    sql_ = *std::move(sql);
-  }
-
-  static absl::Time Deadline() { return absl::Now() + absl::Seconds(20); }
-
   std::string Again(const std::string& sql) {
     return TextOf(sql_->QueryAgain(sql, "asking again", Deadline()));
   }
@@ -38,10 +23,6 @@ class ConnectionLiveTest : public ::testing::Test {
     if (!rows.ok()) return std::string(rows.status().message());
     return rows->empty() ? "" : rows->Text(0, 0);
   }
-
-  std::unique_ptr<LivePostgres> postgres_;
-  Interruption never_;
-  std::unique_ptr<Connection> sql_;
 };
 
 TEST_F(ConnectionLiveTest, WhatIsAskedAgainIsPlannedOnceAndAnsweredAsOfNow) {

@@ -6,31 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "capture/postgres/connection.h"
 #include "capture/postgres/key_condition.h"
 #include "capture/postgres/table_catalog.h"
-#include "tests/capture/postgres/target_of.h"
-#include "tests/testing/live_postgres.h"
+#include "tests/capture/postgres/live_session.h"
 
 namespace tidemark::capture::postgres {
 namespace {
 
-using tidemark::testing::LivePostgres;
-
-class KeyConditionLiveTest : public ::testing::Test {
+class KeyConditionLiveTest : public LiveSession {
  protected:
-  void SetUp() override {
-    auto postgres = LivePostgres::Create();
-    ASSERT_TRUE(postgres.ok()) << postgres.status();
-    postgres_ = *std::move(postgres);
-    auto sql = Connection::Open(TargetOf(*postgres_), Connection::Kind::kSql, &never_, Deadline());
-    ASSERT_TRUE(sql.ok()) << sql.status();
-    sql_ = *std::move(sql);
-  }
-
-  static absl::Time Deadline() { return absl::Now() + absl::Seconds(20); }
-
   // The numbers of the rows of public.t that have one of the keys, where `columns` are its key.
   std::string Found(const std::string& columns, const std::string& key,
                     const std::vector<KeyTexts>& keys) {
@@ -54,10 +39,6 @@ class KeyConditionLiveTest : public ::testing::Test {
                     "asking by key", Deadline());
     return rows.ok() ? rows->Text(0, 0) : rows.status().ToString();
   }
-
-  std::unique_ptr<LivePostgres> postgres_;
-  Interruption never_;
-  std::unique_ptr<Connection> sql_;
 };
 
 TEST_F(KeyConditionLiveTest, FindsTheRowsOfEachKeyByTheOrderOfItsType) {

@@ -10,8 +10,7 @@
 #include "capture/postgres/publication.h"
 #include "capture/postgres/table_catalog.h"
 #include "capture/postgres/table_sighting.h"
-#include "tests/capture/postgres/target_of.h"
-#include "tests/testing/live_postgres.h"
+#include "tests/capture/postgres/live_session.h"
 
 namespace tidemark::capture::postgres {
 namespace {
@@ -19,22 +18,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using tidemark::testing::LivePostgres;
 
 constexpr int kVersion18 = 180000;
 
-class PublicationLiveTest : public ::testing::Test {
+class PublicationLiveTest : public LiveSession {
  protected:
-  void SetUp() override {
-    auto postgres = LivePostgres::Create({.settings = {{"max_prepared_transactions", "5"}}});
-    ASSERT_TRUE(postgres.ok()) << postgres.status();
-    postgres_ = *std::move(postgres);
-    auto sql = Connection::Open(TargetOf(*postgres_), Connection::Kind::kSql, &never_, Deadline());
-    ASSERT_TRUE(sql.ok()) << sql.status();
-    sql_ = *std::move(sql);
-  }
-
-  static absl::Time Deadline() { return absl::Now() + absl::Seconds(20); }
+  PublicationLiveTest() : LiveSession({.settings = {{"max_prepared_transactions", "5"}}}) {}
 
   void Exec(const std::string& sql) {
     const absl::Status done = postgres_->Exec(sql);
@@ -47,10 +36,6 @@ class PublicationLiveTest : public ::testing::Test {
     if (!publication.ok() || !*publication) return {};
     return **publication;
   }
-
-  std::unique_ptr<LivePostgres> postgres_;
-  Interruption never_;
-  std::unique_ptr<Connection> sql_;
 };
 
 constexpr char kTables[] =

@@ -12,12 +12,10 @@
 #include <variant>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "capture/postgres/streaming.h"
 #include "proto/reason.h"
-#include "tests/capture/postgres/target_of.h"
+#include "tests/capture/postgres/live_session.h"
 #include "tests/capture/postgres/wire_builder.h"
-#include "tests/testing/live_postgres.h"
 #include "tests/testing/scratch_dir.h"
 
 namespace tidemark::capture::postgres {
@@ -26,7 +24,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using tidemark::testing::LivePostgres;
 using tidemark::testing::ScratchDir;
 
 constexpr Lsn kStart = 0x100;
@@ -164,16 +161,10 @@ class Stream {
   std::vector<SourceEvent> events_;
 };
 
-class StreamingInProgressLiveTest : public ::testing::Test {
+class StreamingInProgressLiveTest : public LiveSession {
  protected:
   void SetUp() override {
-    auto postgres = LivePostgres::Create();
-    ASSERT_TRUE(postgres.ok()) << postgres.status();
-    postgres_ = *std::move(postgres);
-    auto sql = Connection::Open(TargetOf(*postgres_), Connection::Kind::kSql, &never_,
-                                absl::Now() + absl::Seconds(20));
-    ASSERT_TRUE(sql.ok()) << sql.status();
-    sql_ = *std::move(sql);
+    ASSERT_NO_FATAL_FAILURE(LiveSession::SetUp());
     stream_ = std::make_unique<Stream>(sql_.get(), &spool_);
   }
 
@@ -182,9 +173,6 @@ class StreamingInProgressLiveTest : public ::testing::Test {
   }
   Streaming& streaming() { return stream_->streaming(); }
 
-  std::unique_ptr<LivePostgres> postgres_;
-  Interruption never_;
-  std::unique_ptr<Connection> sql_;
   ScratchDir folder_;
   InProgressSpool spool_{folder_.path(), "in_progress.shop", {.disk_free_bytes_min = 0}};
   std::unique_ptr<Stream> stream_;
